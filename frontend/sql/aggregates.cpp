@@ -81,9 +81,14 @@ Translator::Groups Translator::group(SpaceId rows, const std::vector<Cell>& keys
   return g;
 }
 
+bool Translator::Groups::may_be_empty() const {
+  return one || (frame && !is_none(frame->some));
+}
+
 // sum, min, .. of a vector for each group.
 VectorId Translator::reduce(const Groups& g, std::string_view builtin, VectorId v, Bounds bounds) {
   const BasicType type = builtin == "len" ? BasicType::i64 : g_[v].type;
+  if (g.frame) return reduce_frame(*g.frame, builtin, v, bounds);
   if (g.one)
     return g_.call(fmt::format("@{}(", builtin), {g_.spread(v, g.rows)}, type, one_row, builtin,
                    bounds);
@@ -147,7 +152,7 @@ Cell Translator::aggregate_cell(const Expression& e, const Relation& in, const G
   };
   // Null where no row counts; `is_zero`: the value is zero there by itself.
   const auto unless_empty = [&](VectorId v, bool is_zero = false) {
-    if (!g.one && is_none(counted)) return Cell{v, nothing, e.type};
+    if (!g.may_be_empty() && is_none(counted)) return Cell{v, nothing, e.type};
     const VectorId some =
         g_.map("gt", {number_of_counted(), g_.integer(BasicType::i64, 0)}, BasicType::boolean);
     return is_zero ? Cell{v, some, e.type} : canonical(e.type, v, some);
@@ -173,6 +178,7 @@ Cell Translator::aggregate_cell(const Expression& e, const Relation& in, const G
     case Aggregate::count_star:
     case Aggregate::count: {
       if (!e.distinct) return {number_of_counted(), nothing, e.type};
+      if (g.frame) return refuse("of distinct values in a window");
       const VectorId v = zero_under_null(g_.spread(x.value, g.rows));
       // Without the zero that only rows that do not count have.
       const auto less_zero = [&](VectorId n) {
@@ -286,7 +292,7 @@ Relation Translator::aggregate_set(const Node& n, const Relation& in,
   std::vector<Cell> chosen;
   for (uint32_t k : set) chosen.push_back(evaluate(keys[k], in));
   // Rows that a key tells apart are groups already.
-  if (n.expressions.count == 0 && n.set_count == 0 && tell_apart(in.space, chosen)) {
+  if (n.expressions.count == 0 && n.set_count == 0 && n.grouping_count == 0 && tell_apart(in.space, chosen)) {
     out = in;
     out.columns = chosen;
     return out;
@@ -304,8 +310,9 @@ Relation Translator::aggregate_set(const Node& n, const Relation& in,
   }
   for (size_t k = 0; k < keys.size(); ++k) {
     const auto at = std::find(set.begin(), set.end(), k);
-    if (at == set.end()) {
-      out.columns.push_back(null_of(plan_[keys[k]].type));
+    if (at == set.end()) {  // null, stored as the key is in other sets
+      const Cell key = evaluate(keys[k], in);
+      out.columns.push_back({g_.zero(g_[key.value].type), g_.integer(BasicType::boolean, 0), key.type});
       continue;
     }
     out.columns.push_back(pick(chosen[static_cast<size_t>(at - set.begin())], g.first));
@@ -318,6 +325,15 @@ Relation Translator::aggregate_set(const Node& n, const Relation& in,
     }
     out.columns.push_back(aggregate_cell(x, in, g));
     if (error_) return out;
+  }
+  // GROUPING: a bit for each of its keys, the last the lowest, which is set where the set has it not.
+  std::span<const uint32_t> groupings = plan_.of(n.groupings);
+  for (uint32_t i = 0; i < n.grouping_count; ++i) {
+    int64_t bits = 0;
+    for (uint32_t k : groupings.subspan(1, groupings[0]))
+      bits = 2 * bits + (std::find(set.begin(), set.end(), k) == set.end());
+    out.columns.push_back({g_.integer(BasicType::i64, bits), nothing, {TypeId::bigint}});
+    groupings = groupings.subspan(1 + groupings[0]);
   }
   return out;
 }

@@ -43,7 +43,18 @@ __int128 power_of_ten(unsigned n) {
   return p;
 }
 
-// What values of an exact type can be; wider than 64 bits: not known.
+std::string_view mirrored(std::string_view comparison) {
+  if (comparison == "lt") return "gt";
+  if (comparison == "gt") return "lt";
+  if (comparison == "leq") return "geq";
+  if (comparison == "geq") return "leq";
+  return comparison;
+}
+
+}  // namespace
+
+BasicType basic_of(Type type) { return basics[static_cast<size_t>(type.id)]; }
+
 Bounds bounds_of(Type t) {
   switch (t.id) {
     case TypeId::tinyint: return Bounds::of(INT8_MIN, INT8_MAX);
@@ -59,18 +70,6 @@ Bounds bounds_of(Type t) {
     default: return {};
   }
 }
-
-std::string_view mirrored(std::string_view comparison) {
-  if (comparison == "lt") return "gt";
-  if (comparison == "gt") return "lt";
-  if (comparison == "leq") return "geq";
-  if (comparison == "geq") return "leq";
-  return comparison;
-}
-
-}  // namespace
-
-BasicType basic_of(Type type) { return basics[static_cast<size_t>(type.id)]; }
 
 Cell Translator::failed(Type type) { return null_of(type); }
 
@@ -89,6 +88,9 @@ Cell Translator::evaluate(ExpressionId id, std::span<const Cell> columns) {
     case Expression::constant: return constant(plan_.constants[e.index]);
     case Expression::aggregate:
       fail("the aggregate {} stands where no groups are", name_of(e.aggregate_function));
+      return failed(e.type);
+    case Expression::window:
+      fail("a window stands where no rows are in order");
       return failed(e.type);
     case Expression::call: break;
   }
@@ -219,7 +221,7 @@ void Translator::unify(Cell& a, Cell& b) {
     b.value = g_.cast(b.value, wide);
     return;
   }
-  for (auto [c, type] : {std::pair(&a, y), std::pair(&b, x)}) {
+  for (auto [c, type] : {std::pair(&b, x), std::pair(&a, y)}) {
     const std::optional<std::string> text = g_[c->value].text;
     if (!text || (type == BasicType::character && text->size() != 1)) continue;
     c->value = g_.text(type, *text);

@@ -466,6 +466,16 @@ Relation Translator::outer(const Relation& left, const Relation& right, std::vec
     all_right = attach(all_right, others);
   }
   g_.set_witness(g_[all_left].space, all_left);
+  // Each row on the left stands there once where it finds one at most.
+  const bool once = !keeps_right && g_[pair.left].unique;
+  if (once) g_.change(all_left).unique = true;
+  std::vector<VectorId> identity{all_left, all_right};
+  if (once && !g_[p.space].identity.empty()) {
+    identity.clear();
+    for (VectorId v : std::vector<VectorId>(g_[p.space].identity))
+      identity.push_back(g_.pick(v, all_left));
+  }
+  g_.set_identity(g_[all_left].space, std::move(identity));
   const auto taken = [&](Relation& r, VectorId rows, bool nullable) {
     const VectorId there =
         nullable ? g_.map("geq", {rows, g_.integer(BasicType::i64, 0)}, BasicType::boolean)
@@ -498,9 +508,16 @@ Relation Translator::outer(const Relation& left, const Relation& right, std::vec
 // with equal keys that are never null, or that compare nulls, whether no condition is false.
 VectorId Translator::left_open(const Relation& left, const Relation& right, const On& on) {
   Relation p = compact(left), q = compact(right);
-  std::vector<Key> keys = keys_of(on, p, q);
-  std::erase_if(keys,
-                [](const Key& k) { return !k.nulls_equal && !(is_none(k.left.valid) && is_none(k.right.valid)); });
+  std::vector<Key> keys = keys_of(on, p, q), nullable;
+  const auto may_be_null = [](const Key& k) {
+    return !k.nulls_equal && !(is_none(k.left.valid) && is_none(k.right.valid));
+  };
+  std::copy_if(keys.begin(), keys.end(), std::back_inserter(nullable), may_be_null);
+  std::erase_if(keys, may_be_null);
+  constexpr size_t few = 3;
+  if (on.others.empty() && keys.size() + nullable.size() == on.conditions.size() &&
+      nullable.size() <= few && q.space != one_row)
+    return left_open_by_keys(left, p, q, keys, nullable);
   const Pairs pair = pairs(p, q, keys, {});
   if (error_) return nothing;
   Relation a = p, b = q;
@@ -524,6 +541,37 @@ VectorId Translator::left_open(const Relation& left, const Relation& right, cons
   }
   for (ExpressionId e : on.others) unless_false(evaluate(e, columns));
   return rows_met(left, p, joined, pair);
+}
+
+// The same where the condition is equalities alone. A pair is open where some keys are equal, and of
+// each of the others one side is null: for each choice of the former, equalities and patterns of
+// nulls, of which the right has each but once.
+VectorId Translator::left_open_by_keys(const Relation& left, const Relation& p, const Relation& q,
+                                       const std::vector<Key>& always,
+                                       const std::vector<Key>& nullable) {
+  VectorId open = nothing;
+  const size_t all = (size_t{1} << nullable.size()) - 1;
+  for (size_t equal = 0; equal < all; ++equal) {
+    std::vector<Key> keys = always, others;
+    for (size_t k = 0; k < nullable.size(); ++k)
+      (equal >> k & 1 ? keys : others).push_back(nullable[k]);
+    std::vector<Cell> parts;
+    for (const Key& k : keys) parts.push_back(k.right);
+    for (const Key& k : others) parts.push_back({valid_of(k.right), nothing, truth});
+    const VectorId first = group(q.space, parts).first;
+    for (Key& k : keys) k.right = pick(k.right, first);
+    const Pairs pair = pairs(p, {g_[first].space, nothing, {}}, keys, {});
+    if (error_) return nothing;
+    Relation joined{pair.space, nothing, {}};
+    for (const Key& k : others) {
+      const VectorId there = g_.and_(g_.pick(valid_of(k.left), pair.left),
+                                     g_.pick(g_.pick(valid_of(k.right), first), pair.right));
+      joined.mask = g_.and_(joined.mask, g_.not_(there));
+    }
+    const VectorId met = rows_met(left, p, joined, pair);
+    open = is_none(open) ? met : g_.or_(open, met);
+  }
+  return open;
 }
 
 // Which rows on the left stand in the pairs of `joined`; `p` is the left, compact.

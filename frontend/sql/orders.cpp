@@ -10,6 +10,18 @@ namespace rndn::sql {
 using hir::BasicType;
 
 VectorId Translator::permutation(const Relation& r, std::span<const OrderKey> keys) {
+  return permutation(r.space, sort_keys(r, keys));
+}
+
+std::vector<Translator::SortKey> Translator::sort_keys(const Relation& r,
+                                                       std::span<const OrderKey> keys) {
+  std::vector<SortKey> out;
+  for (const OrderKey& key : keys)
+    out.push_back({evaluate(key.expression, r), key.descending, key.nulls_first});
+  return out;
+}
+
+VectorId Translator::permutation(SpaceId space, std::span<const SortKey> keys) {
   std::vector<VectorId> columns;
   std::string ascending;
   const auto add = [&](VectorId v, bool up) {
@@ -17,18 +29,17 @@ VectorId Translator::permutation(const Relation& r, std::span<const OrderKey> ke
     columns.push_back(v);
     ascending += fmt::format("{}{}", ascending.empty() ? "" : ",", up ? 1 : 0);
   };
-  for (const OrderKey& key : keys) {
-    const Cell c = evaluate(key.expression, r);
-    if (!is_none(c.valid)) add(c.valid, key.nulls_first);
-    add(c.value, !key.descending);
+  for (const SortKey& key : keys) {
+    if (!is_none(key.cell.valid)) add(key.cell.valid, key.nulls_first);
+    add(key.cell.value, !key.descending);
   }
   if (columns.empty()) return nothing;
   const VectorId list = columns.size() == 1
                             ? columns[0]
-                            : g_.call("@list(", columns, BasicType::i64, r.space, "keys");
-  const SpaceId sorted = g_.space(g_[r.space].most_rows);
+                            : g_.call("@list(", columns, BasicType::i64, space, "keys");
+  const SpaceId sorted = g_.space(g_[space].most_rows);
   const VectorId o = g_.call("@order(", {list}, BasicType::i64, sorted, "order",
-                             Bounds::of(0, static_cast<__int128>(g_[r.space].most_rows)),
+                             Bounds::of(0, static_cast<__int128>(g_[space].most_rows)),
                              columns.size() == 1 ? fmt::format(", {}:bool)", ascending)
                                                  : fmt::format(", ({}):bool)", ascending));
   g_.change(o).unique = true;

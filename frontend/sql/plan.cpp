@@ -5,8 +5,8 @@
 // function, operator and type is one that the tables know, ranges are in bounds, and nesting is at
 // most `depth_limit`. What refers to columns is checked by the translator, which knows their
 // number. The first thing that is not known is the error, by its name in the plan. Any text gives a
-// plan or an error. Cost: linear in the text, beside nlohmann's parser. Left out: windows, extra
-// information of other planners' versions.
+// plan or an error. Cost: linear in the text, beside nlohmann's parser. Left out: extra information of
+// other planners' versions.
 #include "frontend/sql/plan.h"
 
 #include <fmt/format.h>
@@ -47,6 +47,27 @@ constexpr FunctionRow aggregates[] = {
 #include "frontend/sql/functions.def"
 #undef SQL_FUNCTION
 #undef SQL_AGGREGATE
+};
+constexpr FunctionRow window_functions[] = {
+#define SQL_WINDOW(id, name, least, most) {name, least, most},
+#include "frontend/sql/windows.def"
+#undef SQL_WINDOW
+};
+struct FrameEndRow {
+  std::string_view name;
+  FrameEnd::Kind kind;
+  bool following, has_offset;
+};
+constexpr FrameEndRow frame_ends[] = {
+    {"UNBOUNDED_PRECEDING", FrameEnd::unbounded, false, false},
+    {"UNBOUNDED_FOLLOWING", FrameEnd::unbounded, true, false},
+    {"CURRENT_ROW_ROWS", FrameEnd::rows, false, false},
+    {"CURRENT_ROW_RANGE", FrameEnd::peers, false, false},
+    {"CURRENT_ROW_GROUPS", FrameEnd::peers, false, false},
+    {"EXPR_PRECEDING_ROWS", FrameEnd::rows, false, true},
+    {"EXPR_FOLLOWING_ROWS", FrameEnd::rows, true, true},
+    {"EXPR_PRECEDING_GROUPS", FrameEnd::peers, false, true},
+    {"EXPR_FOLLOWING_GROUPS", FrameEnd::peers, true, true},
 };
 constexpr std::string_view type_names[] = {
 #define SQL_TYPE(id, name, horseir) name,
@@ -314,6 +335,7 @@ class Reader {
       return call("CASE_EXPR", parts, type(field(json, "return_type")), json);
     }
     if (kind == "BOUND_AGGREGATE") return aggregate(json, depth);
+    if (kind == "BOUND_WINDOW") return window(json, id, depth);
     fail("the expression {} has no translation", kind.empty() ? "without a class" : kind);
     return {};
   }
@@ -325,22 +347,69 @@ class Reader {
     return {};
   }
 
-  ExpressionId aggregate(const Json& json, size_t depth) {
-    const std::string name = last_name(json);
-    const size_t row = find_row(aggregates, name);
-    if (row == std::size(aggregates))
-      return fail("the aggregate {} has no translation", name), ExpressionId{};
+  // The row of a function's table, and its arguments.
+  template <size_t n>
+  size_t applied(const FunctionRow (&rows)[n], std::string_view what, std::string_view name,
+                 const Json& json, size_t depth, Expression& e) {
+    const size_t row = find_row(rows, name);
+    if (row == n) return fail("the {} {} has no translation", what, name), 0;
     const std::vector<ExpressionId> arguments = expressions(json, "children", depth + 1);
-    if (arguments.size() < aggregates[row].least || arguments.size() > aggregates[row].most)
-      return fail("the aggregate {} with {} arguments has no translation", name, arguments.size()),
-             ExpressionId{};
-    if (field(json, "order_bys")) fail("the aggregate {} with ORDER BY has no translation", name);
-    Expression e;
-    e.kind = Expression::aggregate;
-    e.aggregate_function = static_cast<Aggregate>(row);
+    if (arguments.size() < rows[row].least || arguments.size() > rows[row].most)
+      return fail("the {} {} with {} arguments has no translation", what, name, arguments.size()), 0;
     e.type = type(field(json, "return_type"));
     e.arguments = append(plan_.expression_lists, arguments);
     e.place = place_of(json);
+    return row;
+  }
+
+  FrameEnd frame_end(const Json& json, const char* name, const char* offset, size_t depth) {
+    const std::string kind = text_of(json, name);
+    const size_t row = find_row(frame_ends, kind);
+    if (row == std::size(frame_ends))
+      return fail("the frame of a window with {} has no translation", kind), FrameEnd{};
+    FrameEnd end{frame_ends[row].kind, frame_ends[row].following};
+    if (frame_ends[row].has_offset) end.offset = member(json, offset, depth);
+    return end;
+  }
+
+  ExpressionId window(const Json& json, std::string_view kind, size_t depth) {
+    Expression e;
+    e.kind = Expression::window;
+    e.index = static_cast<uint32_t>(plan_.windows.size());
+    Window w;
+    if (kind == "WINDOW_AGGREGATE") {
+      w.function = WindowFunction::aggregate;
+      // COUNT(*) is `count` of nothing here.
+      const std::string name = last_name(json);
+      const bool counts_rows = name == "count" && list(json, "children").empty();
+      e.aggregate_function = static_cast<Aggregate>(
+          applied(aggregates, "aggregate", counts_rows ? "count_star" : name, json, depth, e));
+    } else {
+      w.function =
+          static_cast<WindowFunction>(applied(window_functions, "function", kind, json, depth, e));
+    }
+    plan_.windows.push_back(w);
+    if (!list(json, "arg_orders").empty())
+      fail("ORDER BY within the arguments of a window has no translation");
+    if (text_of(json, "exclude_clause", "NO_OTHER") != "NO_OTHER")
+      fail("EXCLUDE in the frame of a window has no translation");
+    e.distinct = boolean(json, "distinct");
+    w.ignores_nulls = boolean(json, "ignore_nulls");
+    w.partitions = append(plan_.expression_lists, expressions(json, "partitions", depth + 1));
+    w.orders = orders(json, "orders", depth);
+    w.start = frame_end(json, "start", "start_expr", depth);
+    w.end = frame_end(json, "end", "end_expr", depth);
+    if (const Json* filter = field(json, "filters")) e.filter = expression(*filter, depth + 1);
+    plan_.windows[e.index] = w;
+    return plan_.expressions.add(e);
+  }
+
+  ExpressionId aggregate(const Json& json, size_t depth) {
+    const std::string name = last_name(json);
+    Expression e;
+    e.kind = Expression::aggregate;
+    e.aggregate_function = static_cast<Aggregate>(applied(aggregates, "aggregate", name, json, depth, e));
+    if (field(json, "order_bys")) fail("the aggregate {} with ORDER BY has no translation", name);
     e.distinct = text_of(json, "aggregate_type") == "DISTINCT";
     if (const Json* filter = field(json, "filter")) e.filter = expression(*filter, depth + 1);
     return plan_.expressions.add(e);
@@ -430,15 +499,66 @@ class Reader {
     const std::string kind = text_of(*json, "type", "UNSET");
     if (kind == "UNSET") return false;
     if (kind != "CONSTANT_VALUE")
-      return fail("a LIMIT or OFFSET that is no constant has no translation"), false;
+      return fail("a LIMIT or OFFSET that is {} has no translation",
+                  kind.ends_with("PERCENTAGE") ? "a percentage" : "no constant"),
+             false;
     value = number(*json, "constant_integer");
     return true;
+  }
+
+  // range and generate_series: end, or begin, end and step; `closed`: the end is one of them.
+  void series(const Json& json, Node& n, bool closed) {
+    constexpr uint64_t longest = uint64_t{1} << 32;  // rows of a relation (graph.cpp)
+    constexpr int64_t day = int64_t{86400} * 1000000;
+    std::vector<int64_t> numbers;
+    bool is_null = false;
+    Type of{TypeId::bigint};
+    for (const Json& parameter : list(json, "parameters")) {
+      const Json *type_json = field(parameter, "type"), *value = field(parameter, "value");
+      is_null = is_null || boolean(parameter, "is_null");
+      if (boolean(parameter, "is_null") || !value) {
+        numbers.push_back(1);
+      } else if (type_json && text_of(*type_json, "id") == "INTERVAL") {
+        if (number(*value, "months")) return fail("a series of dates by months has no translation");
+        const Json *days = field(*value, "days"), *micros = field(*value, "micros");
+        numbers.push_back(static_cast<int64_t>((days ? integer(*days) : 0) * day +
+                                               (micros ? integer(*micros) : 0)));
+      } else {
+        of = type(type_json);
+        if (of.id != TypeId::bigint && of.id != TypeId::timestamp)
+          return fail("a series of {} has no translation", type_name(of));
+        numbers.push_back(static_cast<int64_t>(integer(*value)));
+      }
+    }
+    if (numbers.empty() || numbers.size() > 3)
+      return fail("a series with {} arguments has no translation", numbers.size());
+    n.types = append(plan_.types, {of});
+    std::vector<uint32_t> columns;
+    for (const Json& column_json : list(json, "column_indexes"))
+      columns.push_back(position(column_json, "index"));
+    for (uint32_t c : columns)
+      if (c != 0 && c != UINT32_MAX) return fail("a series has no column {}", c);
+    n.columns = append(plan_.numbers, columns);
+    projection(json, "projection_ids", n.projection, n.projects);
+    if (numbers.size() > 1) n.first = numbers[0];
+    if (numbers.size() > 2) n.step = numbers[2];
+    const __int128 end = numbers[numbers.size() > 1], way = n.step < 0 ? n.first - end : end - n.first;
+    const __int128 stride = n.step < 0 ? -static_cast<__int128>(n.step) : n.step;
+    if (stride == 0) return fail("a series with steps of 0 has no translation");
+    const __int128 count = is_null || way < (closed ? 0 : 1)
+                               ? 0
+                               : closed ? way / stride + 1 : (way + stride - 1) / stride;
+    if (count > longest) return fail("a series of more than {} rows has no translation", longest);
+    n.count = static_cast<uint64_t>(count);
   }
 
   void scan(const Json& json, Node& n, size_t depth) {
     const Json* data = field(json, "function_data");
     n.table = data ? text_of(*data, "table") : std::string();
-    if (n.table.empty()) fail("the table function {} has no translation", last_name(json));
+    const std::string function = last_name(json);
+    if (n.table.empty() && function != "range" && function != "generate_series")
+      fail("the table function {} has no translation", function);
+    if (n.table.empty()) return series(json, n, function == "generate_series");
     std::vector<std::string> names;
     for (const Json& name : list(json, "names")) {
       if (!name.is_string()) return fail("the plan's field `names` holds what is no text");
@@ -498,23 +618,29 @@ class Reader {
     n.expressions = append(plan_.expression_lists, others);
   }
 
-  void aggregates_of(const Json& json, Node& n, size_t depth) {
-    n.groups = append(plan_.expression_lists, expressions(json, "groups", depth));
-    n.expressions = append(plan_.expression_lists, expressions(json, "expressions", depth));
-    if (!list(json, "grouping_functions").empty()) fail("the function GROUPING has no translation");
-    const Json& sets = list(json, "grouping_sets");
+  // Lists of keys of an aggregation: of each its length, and then the keys.
+  Range<uint32_t> key_lists(const Json& json, const char* name, const Node& n) {
     std::vector<uint32_t> flat;
-    for (const Json& set : sets) {
-      if (!set.is_array()) return fail("the plan's field `grouping_sets` holds what is no list");
-      flat.push_back(static_cast<uint32_t>(set.size()));
-      for (const Json& key : set) {
-        const uint64_t k = number_of(key, "grouping_sets");
-        if (k >= n.groups.count) return fail("a grouping set names a key that is not there");
+    for (const Json& keys : list(json, name)) {
+      if (!keys.is_array()) return fail("the plan's field `{}` holds what is no list", name), Range<uint32_t>{};
+      flat.push_back(static_cast<uint32_t>(keys.size()));
+      for (const Json& key : keys) {
+        const uint64_t k = number_of(key, name);
+        if (k >= n.groups.count) fail("a list of `{}` has a key that is not there", name);
         flat.push_back(static_cast<uint32_t>(k));
       }
     }
+    return append(plan_.numbers, flat);
+  }
+
+  void aggregates_of(const Json& json, Node& n, size_t depth) {
+    n.groups = append(plan_.expression_lists, expressions(json, "groups", depth));
+    n.expressions = append(plan_.expression_lists, expressions(json, "expressions", depth));
+    n.groupings = key_lists(json, "grouping_functions", n);
+    n.grouping_count = static_cast<uint32_t>(list(json, "grouping_functions").size());
+    const Json& sets = list(json, "grouping_sets");
     if (sets.size() == 1 && sets[0].size() == n.groups.count) return;
-    n.sets = append(plan_.numbers, flat);
+    n.sets = key_lists(json, "grouping_sets", n);
     n.set_count = static_cast<uint32_t>(sets.size());
   }
 
@@ -541,6 +667,7 @@ class Reader {
         projection(json, "projection_map", n.projection, n.projects);
         break;
       case Operator::project:
+      case Operator::window:
         n.expressions = append(plan_.expression_lists, expressions(json, "expressions", depth));
         break;
       case Operator::aggregate: aggregates_of(json, n, depth); break;
@@ -610,6 +737,9 @@ Result<Plan> read_plan(std::string_view json, Place* place) {
 std::string_view name_of(Operator op) { return operators[static_cast<size_t>(op)].name; }
 std::string_view name_of(Function function) {
   return functions[static_cast<size_t>(function)].name;
+}
+std::string_view name_of(WindowFunction function) {
+  return window_functions[static_cast<size_t>(function)].name;
 }
 std::string_view name_of(Aggregate aggregate) {
   return aggregates[static_cast<size_t>(aggregate)].name;

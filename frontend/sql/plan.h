@@ -41,6 +41,13 @@ enum class Aggregate : uint8_t {
 #undef SQL_AGGREGATE
 };
 
+enum class WindowFunction : uint8_t {
+#define SQL_WINDOW(id, name, least, most) id,
+#include "frontend/sql/windows.def"
+#undef SQL_WINDOW
+  aggregate
+};
+
 enum class JoinType : uint8_t {
   inner,
   left,
@@ -94,17 +101,18 @@ struct Constant {
 };
 
 struct Expression {
-  enum Kind : uint8_t { column, constant, call, aggregate };
+  enum Kind : uint8_t { column, constant, call, aggregate, window };
   Kind kind = column;
   Function function{};                                  // call
-  Aggregate aggregate_function{};                       // aggregate
-  bool distinct = false;                                // aggregate: of distinct values
+  Aggregate aggregate_function{};                       // aggregate, and window of one
+  bool distinct = false;                                // the same: of distinct values
   bool lower_inclusive = true, upper_inclusive = true;  // BETWEEN
   Type type;
-  uint32_t index =
-      0;  // column: of the child's columns (left's, then right's); constant: in Plan::constants
-  Range<ExpressionId> arguments;  // call, aggregate; CASE: when, then, when, then, .., else
-  ExpressionId filter = none<ExpressionId>();  // aggregate: FILTER (WHERE ..)
+  // column: of the child's columns (left's, then right's); constant: in Plan::constants; window: in
+  // Plan::windows
+  uint32_t index = 0;
+  Range<ExpressionId> arguments;  // not of columns; CASE: when, then, when, then, .., else
+  ExpressionId filter = none<ExpressionId>();  // aggregate, window: FILTER (WHERE ..)
   Place place;                                 // where it stands in the text
 };
 
@@ -118,11 +126,27 @@ struct OrderKey {
   bool descending = false, nulls_first = false;
 };
 
+// One end of a window's frame. `offset`: that many rows, or groups of peers, before or behind.
+struct FrameEnd {
+  enum Kind : uint8_t { unbounded, rows, peers };
+  Kind kind = unbounded;
+  bool following = false;
+  ExpressionId offset = none<ExpressionId>();  // none: the row itself, or its peers
+};
+
+struct Window {
+  WindowFunction function{};
+  bool ignores_nulls = false;
+  Range<ExpressionId> partitions;
+  Range<OrderKey> orders;
+  FrameEnd start, end;
+};
+
 struct Node {
   Operator op{};
   Range<NodeId> children;
-  // filter, scan: conjuncts; project: columns; aggregate: aggregates; join: further conjuncts over
-  // left and right columns; values: cells, row by row
+  // filter, scan: conjuncts; project: columns; aggregate: aggregates; window: what it adds; join:
+  // further conjuncts over left and right columns; values: cells, row by row
   Range<ExpressionId> expressions;
   Range<ExpressionId> groups;   // aggregate: keys; distinct: DISTINCT ON's keys
   Range<Condition> conditions;  // join
@@ -135,17 +159,22 @@ struct Node {
   bool right_projects = false;
   Range<uint32_t> columns;   // scan: columns that are read, by position in Plan::names of `names`
   Range<std::string> names;  // scan: the table's columns
-  Range<Type> types;         // no_rows, values, cte_ref: what leaves; scan: the table's columns
+  // no_rows, values, cte_ref: what leaves; scan: the table's columns, or the type of the numbers
+  Range<Type> types;
   Range<uint32_t>
       sets;  // aggregate: with several grouping sets, for each its length and then its keys
   uint32_t set_count = 0;  // aggregate: grouping sets; 0: one of all keys
+  Range<uint32_t> groupings;  // aggregate: of each GROUPING its number of keys, and then these
+  uint32_t grouping_count = 0;
   JoinType join{};
   bool all = false;  // union, except, intersect: ALL
   bool distinct_on = false;
   bool has_limit = false;
   uint64_t limit = 0, offset = 0;
   uint32_t cte = 0;   // cte, cte_ref
-  std::string table;  // scan
+  std::string table;  // scan; empty: `count` numbers (or microseconds) from `first` on
+  int64_t first = 0, step = 1;
+  uint64_t count = 0;
 };
 
 struct Plan {
@@ -157,6 +186,7 @@ struct Plan {
   std::vector<ExpressionId> expression_lists;
   std::vector<Condition> conditions;
   std::vector<OrderKey> orders;
+  std::vector<Window> windows;
   std::vector<uint32_t> numbers;
   std::vector<std::string> names;
   std::vector<Type> types;
@@ -191,5 +221,6 @@ std::string plan_text(const Plan& plan);
 std::string_view name_of(Operator op);
 std::string_view name_of(Function function);
 std::string_view name_of(Aggregate aggregate);
+std::string_view name_of(WindowFunction function);  // not of aggregates
 
 }  // namespace rndn::sql

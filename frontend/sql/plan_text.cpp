@@ -138,15 +138,33 @@ class Writer {
         return e.index < in.size() ? in[e.index] : fmt::format("#{}", e.index);
       case Expression::constant: return constant_text(e);
       case Expression::call: return call_text(e, in);
-      case Expression::aggregate: break;
+      case Expression::aggregate:
+      case Expression::window: break;
     }
+    const Window* window = e.kind == Expression::window ? &plan_.windows[e.index] : nullptr;
     Names arguments;
     for (ExpressionId a : plan_.of(e.arguments)) arguments.push_back(text_of(a, in));
-    std::string text =
-        fmt::format("{}({}{})", name_of(e.aggregate_function), e.distinct ? "DISTINCT " : "",
-                    e.aggregate_function == Aggregate::count_star ? "" : joined(arguments));
+    std::string text = fmt::format(
+        "{}({}{}{})",
+        window && window->function != WindowFunction::aggregate ? name_of(window->function)
+                                                                : name_of(e.aggregate_function),
+        e.distinct ? "DISTINCT " : "", joined(arguments),
+        window && window->ignores_nulls ? " IGNORE NULLS" : "");
     if (e.filter != none<ExpressionId>()) text += " FILTER (WHERE " + text_of(e.filter, in) + ")";
-    return text;
+    return window ? text + " OVER (" + window_text(*window, in) + ")" : text;
+  }
+  std::string end_text(const FrameEnd& end, const Names& in) const {
+    const char* side = end.following ? "FOLLOWING" : "PRECEDING";
+    if (end.kind == FrameEnd::unbounded) return fmt::format("UNBOUNDED {}", side);
+    const char* unit = end.kind == FrameEnd::rows ? "ROW" : "GROUP";
+    if (end.offset == none<ExpressionId>()) return fmt::format("CURRENT {}", unit);
+    return fmt::format("{} {}S {}", text_of(end.offset, in), unit, side);
+  }
+  std::string window_text(const Window& w, const Names& in) const {
+    std::string text;
+    if (w.partitions.count) text = "PARTITION BY " + joined(texts(w.partitions, in)) + " ";
+    if (w.orders.count) text += "ORDER BY " + keys_text(w.orders, in) + " ";
+    return fmt::format("{}BETWEEN {} AND {}", text, end_text(w.start, in), end_text(w.end, in));
   }
   Names texts(Range<ExpressionId> range, const Names& in) const {
     Names out;
@@ -168,9 +186,9 @@ class Writer {
     return out;
   }
 
-  std::string keys_text(const Node& n, const Names& in) const {
+  std::string keys_text(Range<OrderKey> orders, const Names& in) const {
     Names keys;
-    for (const OrderKey& k : plan_.of(n.orders))
+    for (const OrderKey& k : plan_.of(orders))
       keys.push_back(text_of(k.expression, in) + (k.descending ? " DESC" : "") +
                      (k.nulls_first ? " NULLS FIRST" : ""));
     return joined(keys);
@@ -188,6 +206,8 @@ class Writer {
         for (uint32_t c : plan_.of(n.columns))
           read.push_back(c < n.names.count ? plan_.of(n.names)[c] : std::string("row number"));
         out = projected(read, n.projects, n.projection, 0, read.size());
+        if (n.table.empty())
+          return fmt::format("series of {} from {} by {}", n.count, n.first, n.step);
         const std::string filter = joined(texts(n.expressions, read), " AND ");
         return fmt::format("scan {}: {}{}", n.table, joined(read),
                            filter.empty() ? "" : " where " + filter);
@@ -205,6 +225,8 @@ class Writer {
         out = keys;
         for (size_t i = 0; i < values.size(); ++i)
           out.push_back(name_of_column(values[i], "aggregate", i));
+        for (uint32_t i = 0; i < n.grouping_count; ++i)
+          out.push_back(fmt::format("grouping#{}", i + 1));
         return fmt::format("aggregate {}{}{}", joined(values),
                            keys.empty() ? "" : " by " + joined(keys),
                            n.set_count ? fmt::format(", {} grouping sets", n.set_count) : "");
@@ -238,9 +260,15 @@ class Writer {
         return fmt::format("{} join on {}", join_names[static_cast<size_t>(n.join)],
                            joined(on, " AND "));
       }
+      case Operator::window: {
+        const Names values = texts(n.expressions, in);
+        for (size_t i = 0; i < values.size(); ++i)
+          out.push_back(name_of_column(values[i], "window", i));
+        return "window " + joined(values);
+      }
       case Operator::cross: return "cross product";
-      case Operator::order: return "order by " + keys_text(n, in);
-      case Operator::top: return fmt::format("top{} by {}", limit_text(n), keys_text(n, in));
+      case Operator::order: return "order by " + keys_text(n.orders, in);
+      case Operator::top: return fmt::format("top{} by {}", limit_text(n), keys_text(n.orders, in));
       case Operator::limit: return "limit" + limit_text(n);
       case Operator::distinct: return "distinct";
       case Operator::union_: return n.all ? "union all" : "union";

@@ -29,10 +29,10 @@ std::string symbol(std::string_view name) {
 
 Bounds bounds_of(const Column& c) {
   if (c.min && c.max) return Bounds::of(*c.min, *c.max);
-  if (c.type.id != TypeId::decimal || !c.float_min || !c.float_max) return {};
+  if (c.type.id != TypeId::decimal || !c.float_min || !c.float_max) return bounds_of(c.type);
   const double factor = std::pow(10.0, c.type.scale);
   const double least = std::floor(*c.float_min * factor), most = std::ceil(*c.float_max * factor);
-  if (!(std::abs(least) < 9e18 && std::abs(most) < 9e18)) return {};
+  if (!(std::abs(least) < 9e18 && std::abs(most) < 9e18)) return bounds_of(c.type);
   return Bounds::of(static_cast<int64_t>(least), static_cast<int64_t>(most));
 }
 
@@ -164,7 +164,33 @@ Cell Translator::values_of(const Table& table, const Column& column, SpaceId spa
   return refuse();
 }
 
+// The numbers of range and generate_series.
+Relation Translator::series(const Node& n) {
+  Relation out;
+  const Bounds bounds = n.count == 0 ? Bounds::of(0, 0)
+                                     : rndn::sql::join(Bounds::of(n.first, n.first),
+                                                       Bounds::of(n.first, n.first) +
+                                                           Bounds::of(n.step, n.step) *
+                                                               Bounds::of(n.count - 1, n.count - 1));
+  const VectorId row = g_.call("@range(", {g_.integer(BasicType::i64, n.count)}, BasicType::i64,
+                               g_.space(static_cast<double>(n.count)), "row", Bounds::of(0, n.count));
+  out.space = g_[row].space;
+  g_.set_witness(out.space, row);
+  g_.change(row).unique = true;
+  const VectorId scaled =
+      g_.map("mul", {row, g_.integer(BasicType::i64, n.step)}, BasicType::i64, bounds);
+  const VectorId value =
+      g_.map("plus", {scaled, g_.integer(BasicType::i64, n.first)}, BasicType::i64, bounds);
+  g_.change(value).unique = true;
+  for (uint32_t c : plan_.of(n.columns))
+    out.columns.push_back(c == UINT32_MAX ? Cell{row, nothing, {TypeId::bigint}}
+                                          : Cell{value, nothing, plan_.of(n.types)[0]});
+  project(out, n.projects, n.projection);
+  return out;
+}
+
 Relation Translator::scan(const Node& n) {
+  if (n.table.empty()) return series(n);
   Relation out;
   const Table* table = catalog_.find(n.table);
   if (!table) {

@@ -2,8 +2,8 @@
 // once.
 //
 // UNION appends columns; EXCEPT and INTERSECT ask for each row on the left whether the right has
-// its like, nulls equal; the planner's DISTINCT above them makes sets of their rows. Left out:
-// EXCEPT ALL and INTERSECT ALL, which count.
+// its like, nulls equal; the planner's DISTINCT above them makes sets of their rows. With ALL they
+// count: both sides' rows in one order, where those alike are neighbours, the left's first.
 #include "frontend/sql/translator.h"
 
 namespace rndn::sql {
@@ -56,15 +56,12 @@ Relation Translator::set_operation(const Node& n) {
   for (NodeId child : plan_.of(n.children)) parts.push_back(relation(child));
   if (n.op == Operator::union_) return append(std::move(parts));
   Relation &left = parts[0], &right = parts[1];
-  if (n.all) {
-    fail("the operator {} ALL has no translation", name_of(n.op));
-    return left;
-  }
   if (left.columns.size() != right.columns.size()) {
     fail("the plan compares rows of {} columns with rows of {}", left.columns.size(),
          right.columns.size());
     return left;
   }
+  if (n.all) return counted_difference(std::move(left), std::move(right), n.op == Operator::except);
   On on;
   on.every_column = true;
   on.left = on.right = left.columns.size();
@@ -72,6 +69,33 @@ Relation Translator::set_operation(const Node& n) {
   if (n.op == Operator::except) there.value = g_.not_(there.value);
   filter(left, there);
   return left;
+}
+
+// EXCEPT ALL, else INTERSECT ALL. Of rows alike, the left's n-th stays where the right has fewer
+// than n of them; or at least n.
+Relation Translator::counted_difference(Relation left, Relation right, bool except) {
+  for (const auto [side, flag] : {std::pair(&left, 0), std::pair(&right, 1)})
+    side->columns.push_back({g_.integer(BasicType::boolean, flag), nothing, {TypeId::boolean}});
+  Relation r = append({std::move(left), std::move(right)});
+  if (error_) return r;
+  std::vector<SortKey> keys;
+  for (const Cell& c : r.columns) keys.push_back({c});
+  pick(r, permutation(r.space, keys));
+  const VectorId of_right = r.columns.back().value;
+  r.columns.pop_back();
+  Frame f;
+  f.rows = r.space;
+  f.partition = run_of(r.space, r.columns, nothing);
+  f.begin = f.partition.first;
+  f.end = f.partition.end;
+  f.from_head = f.to_end = true;
+  const Bounds counts = Bounds::of(0, static_cast<__int128>(g_[r.space].most_rows));
+  const VectorId there = reduce_frame(f, "sum", of_right, counts);
+  const VectorId before =
+      g_.map("minus", {g_.rows(r.space), f.partition.first}, BasicType::i64, counts);
+  r.mask = g_.and_(g_.not_(of_right),
+                   g_.map(except ? "geq" : "lt", {before, there}, BasicType::boolean));
+  return r;
 }
 
 Relation Translator::cte(const Node& n) {

@@ -80,6 +80,7 @@ Relation Translator::relation(NodeId id) {
       return r;
     }
     case Operator::aggregate: return aggregate(n);
+    case Operator::window: return window(n);
     case Operator::join:
     case Operator::any_join: return join(n);
     case Operator::cross: {

@@ -73,6 +73,7 @@ class Translator {
 
   // scans.cpp
   Relation scan(const Node& n);
+  Relation series(const Node& n);
   Relation no_rows(std::span<const Type> types);
   Relation values(const Node& n);
   Cell column(const Table& table, const Column& column, SpaceId space);
@@ -164,6 +165,8 @@ class Translator {
                  bool keeps_right);
   Cell mark(const Relation& left, const Relation& right, std::vector<Key> keys, const On& on);
   VectorId left_open(const Relation& left, const Relation& right, const On& on);
+  VectorId left_open_by_keys(const Relation& left, const Relation& p, const Relation& q,
+                             const std::vector<Key>& always, const std::vector<Key>& nullable);
   VectorId rows_met(const Relation& left, const Relation& p, const Relation& joined, const Pairs& pair);
   static On swapped(const On& on);
   std::vector<Key> keys_of(const On& on, const Relation& left, const Relation& right);
@@ -180,6 +183,7 @@ class Translator {
   Pairs pairs(const Relation& left, const Relation& right, const std::vector<Key>& keys,
               const On& on);
 
+  struct Frame;
   // aggregates.cpp
   Relation aggregate(const Node& n);
   Relation aggregate_set(const Node& n, const Relation& in, std::span<const uint32_t> keys);
@@ -188,6 +192,8 @@ class Translator {
     bool one = false;  // all rows are one group, also when there are none
     SpaceId rows = one_row, space = one_row;
     VectorId first = nothing, cells = nothing;
+    const Frame* frame = nullptr;  // a group for each row: its frame in a window
+    bool may_be_empty() const;
   };
   bool tell_apart(SpaceId space, const std::vector<Cell>& cells);
   Groups group(SpaceId rows, const std::vector<Cell>& keys);
@@ -195,15 +201,54 @@ class Translator {
   VectorId wide_sum(const Groups& g, VectorId v, Bounds each, Bounds counts);
   Cell aggregate_cell(const Expression& e, const Relation& in, const Groups& g);
 
+  // windows.cpp
+  struct Run {  // neighbours of rows in order that belong together: a partition, or peers
+    VectorId head = nothing;  // of each row: whether one begins with it
+    VectorId number = nothing, first = nothing, end = nothing;
+    VectorId heads = nothing;  // the rows where one begins
+  };
+  struct Frame {
+    SpaceId rows = one_row;
+    Run partition, peers;
+    VectorId begin = nothing, end = nothing;      // of each row: its frame's rows
+    VectorId some = nothing;                      // whether there are any; none: always
+    bool from_head = false, to_end = false;       // of the partition
+    std::optional<std::pair<int64_t, int64_t>> offsets;  // both ends, in rows from the row itself
+  };
+  struct Candidates {  // rows of which a function like first_value takes one
+    VectorId counts = nothing, rows = nothing;  // running numbers and places; none: all rows
+  };
+  Relation window(const Node& n);
+  Cell window_cell(const Expression& e, const Relation& in, Frame frame);
+  Cell value_at(const Expression& e, const Relation& in, const Frame& frame, bool ignores_nulls,
+                WindowFunction function);
+  Run run_of(SpaceId rows, std::span<const Cell> keys, VectorId also);
+  void set_frame(Frame& f, const Window& w);
+  std::optional<int64_t> constant_of(ExpressionId e, std::string_view what, bool& is_null);
+  VectorId frame_end(const Frame& f, const FrameEnd& end, bool is_start,
+                     std::optional<int64_t>& offset);
+  VectorId scan(std::string_view builtin, VectorId v, VectorId starts, Bounds bounds = {});
+  VectorId backwards(std::string_view builtin, VectorId v, VectorId heads);
+  VectorId at_or(VectorId v, VectorId row, VectorId otherwise);
+  VectorId reduce_frame(const Frame& f, std::string_view builtin, VectorId v, Bounds bounds);
+  VectorId reduce_sliding(const Frame& f, std::string_view builtin, VectorId v);
+
   // orders.cpp
   Relation order(const Node& n);
   Relation limit(const Node& n);
+  struct SortKey {
+    Cell cell;
+    bool descending = false, nulls_first = false;
+  };
+  std::vector<SortKey> sort_keys(const Relation& r, std::span<const OrderKey> keys);
   VectorId permutation(const Relation& r, std::span<const OrderKey> keys);
+  VectorId permutation(SpaceId space, std::span<const SortKey> keys);  // none: every key is constant
   VectorId first_rows(VectorId rows, uint64_t limit, bool has_limit, uint64_t offset);
 
   // sets.cpp
   Relation append(std::vector<Relation> parts);
   Relation set_operation(const Node& n);
+  Relation counted_difference(Relation left, Relation right, bool except);
   Relation cte(const Node& n);
   Relation cte_ref(const Node& n);
 
@@ -218,5 +263,7 @@ class Translator {
 };
 
 hir::BasicType basic_of(Type type);
+// What values of an exact type can be; wider than 64 bits: not known.
+Bounds bounds_of(Type type);
 
 }  // namespace rndn::sql

@@ -8,7 +8,8 @@
 In: seeds. Each schema is three tables of random types (integers, decimals, dates, text, booleans,
 doubles) with 0, 1, 50 or 100 % nulls, no row to a few hundred, values that repeat; the queries are
 drawn from the grammar of class Query, of which rndn knows nothing: filters of three values, joins
-of all kinds with residual predicates, subqueries, groups, orders, sets.
+of all kinds with residual predicates, subqueries, groups and grouping sets, windows, orders, sets,
+common table expressions.
 Rows are compared as sorted lists (the drawn orders decide no ties): doubles to 1e-12, all else exactly.
 Out: counts of the queries that agreed, that rndn refused by name (with the reasons), that DuckDB
 itself refused, and every difference with the statement and the folder of its tables. Exit code 1
@@ -290,11 +291,126 @@ class Query:
             f'{k}{r.choice(["", " asc", " desc"])}{r.choice(["", " nulls first", " nulls last"])}'
             for k in keys)
 
+    def keys(self, columns, count):
+        return [f'{c}{self.r.choice(["", " desc"])}{self.r.choice(["", " nulls first", " nulls last"])}'
+                for c in self.r.sample([c for c, _ in columns], min(count, len(columns)))]
+
+    def window(self, columns):
+        """A window function. Rows alike in all columns are alike in the result, so what depends on
+        the order of rows is ordered by all of them."""
+        r = self.r
+        family = self.family(columns)
+        x = self.value(columns, family, 2)
+        parts = [self.value(columns, self.family(columns), 2) for _ in range(r.choice([0, 1, 1, 2]))]
+        partition = f'partition by {", ".join(parts)} ' if parts else ''
+        some, every = self.keys(columns, r.randint(1, 2)), self.keys(columns, len(columns))
+        end = lambda n: r.choice(['current row', f'{r.randint(0, n)} preceding',
+                                  f'{r.randint(0, n)} following'])
+        nulls = r.choice(['', '', ' ignore nulls'])
+        aggregate = self.aggregate(columns)
+        while 'distinct' in aggregate:
+            aggregate = self.aggregate(columns)
+        kind = r.random()
+        if kind < 0.2:
+            call = r.choice(['rank()', 'dense_rank()', 'percent_rank()', 'cume_dist()'])
+            return f'{call} over ({partition}order by {", ".join(some)})'
+        if kind < 0.4:
+            call = r.choice(['row_number()', f'ntile({r.randint(1, 5)})', f'lag({x}{nulls})',
+                             f'lead({x}, {r.randint(0, 3)}{nulls})',
+                             f'lag({x}, {r.randint(-2, 3)}, {self.literal(family)})'])
+            return f'{call} over ({partition}order by {", ".join(every)})'
+        if kind < 0.55:
+            frame = r.choice(['', ' range between current row and unbounded following',
+                              ' range between unbounded preceding and unbounded following'])
+            return f'{aggregate} over ({partition}order by {", ".join(some)}{frame})'
+        if kind < 0.65:
+            return f'{aggregate} over ({partition.strip()})'
+        value = r.choice([f'first_value({x}{nulls})', f'last_value({x}{nulls})',
+                          f'nth_value({x}, {r.randint(1, 3)}{nulls})', aggregate, aggregate])
+        unit = r.choice(['rows', 'rows', 'rows', 'groups'])
+        if unit == 'groups':
+            value = r.choice(['count(*)', f'count({x})'])
+        frame = r.choice([f'{unit} between unbounded preceding and {end(3)}',
+                          f'{unit} between {end(3)} and unbounded following',
+                          f'{unit} between {r.randint(0, 4)} preceding and {end(3)}',
+                          f'{unit} between {end(2)} and {r.randint(0, 4)} following'])
+        return f'{value} over ({partition}order by {", ".join(every)} {frame})'
+
+    def grouped_by_sets(self, text, columns, where):
+        r = self.r
+        keys = [self.pick(columns, self.family(columns)) for _ in range(r.randint(1, 3))]
+        keys = list(dict.fromkeys(keys))
+        aggregates = [self.aggregate(columns) for _ in range(r.randint(1, 2))]
+        aggregates += [f'grouping({", ".join(r.sample(keys, r.randint(1, len(keys))))})'
+                       for _ in range(r.randint(0, 2))]
+        sets = ', '.join('(' + ', '.join(r.sample(keys, r.randint(0, len(keys)))) + ')'
+                         for _ in range(r.randint(1, 3)))
+        by = r.choice([f'rollup ({", ".join(keys)})', f'cube ({", ".join(keys)})',
+                       f'grouping sets ({sets}, ({", ".join(keys)}))'])
+        return f'select {", ".join(keys + aggregates)} from {text}{where} group by {by}'
+
+    def set_operation(self, text, columns, where):
+        r = self.r
+        other, inner = self.source()
+        families = r.choices(['number', 'text', 'date'], k=r.choice([1, 1, 2, 3]))
+        a = ', '.join(self.value(columns, f, 2) for f in families)
+        b = ', '.join(self.value(inner, f, 2) for f in families)
+        kind = r.choice(['union', 'union all', 'except', 'intersect', 'except all',
+                         'intersect all'])
+        return f'select {a} from {text}{where} {kind} select {b} from {other}'
+
+    def common(self, text, columns, where):
+        """A common table expression that is read twice."""
+        r = self.r
+        families = r.choices(['number', 'text', 'date'], k=2)
+        outputs = [f'{self.value(columns, f, 2)} x{i}' for i, f in enumerate(families)]
+        keep = r.choice(['', ' materialized'])
+        body = f'select {", ".join(outputs)} from {text}{where}'
+        if r.random() < 0.4:
+            body = (f'select {outputs[0]}, count(*) x1 from {text}{where} group by 1')
+        kind = r.choice(['join', 'left join', 'full join', 'semi join', 'anti join'])
+        out = 'c.x0, c.x1' if kind[0] in 'sa' else 'c.x0, c.x1, d.x1'
+        return (f'with c as{keep} ({body}) select {out} from c {kind} c d on c.x0 = d.x0 '
+                f'where c.x1 is not null or (select count(*) from c) > {r.randint(0, 3)}')
+
+    def subquery_value(self, columns):
+        """A correlated scalar subquery."""
+        r = self.r
+        text, inner = self.source()
+        family = r.choice(['number', 'text', 'date'])
+        x, y = self.pick(columns, family), self.pick(inner, family)
+        link = f'{x} = {y}' if x and y else self.predicate(inner, 2)
+        more = f' and {self.predicate(inner + columns, 2)}' if r.random() < 0.3 else ''
+        b = self.value(inner, self.family(inner), 2)
+        call = r.choice([f'max({b})', f'min({b})', f'count({b})', 'count(*)', f'count(distinct {b})'])
+        return f'(select {call} from {text} where {link}{more})'
+
     def select(self):
         r = self.r
         shape = r.random()
         text, columns = self.joined()
         where = self.where(columns)
+        more = r.random()
+        if more < 0.12:
+            outputs = [self.value(columns, self.family(columns)) for _ in range(r.randint(0, 2))]
+            outputs += [self.window(columns) for _ in range(r.randint(1, 3))]
+            qualify = f' qualify {self.window(columns)} is not null' if r.random() < 0.1 else ''
+            return f'select {", ".join(outputs)} from {text}{where}{qualify}'
+        if more < 0.2:
+            return self.grouped_by_sets(text, columns, where)
+        if more < 0.28:
+            return self.set_operation(text, columns, where)
+        if more < 0.34:
+            return self.common(text, columns, where)
+        if more < 0.42:
+            outputs = [self.value(columns, self.family(columns)), self.subquery_value(columns)]
+            return f'select {", ".join(outputs)} from {text}{where}'
+        if more < 0.45:
+            names = [c for c, _ in columns]
+            key = self.value(columns, self.family(columns), 2)
+            ordered = ', '.join(self.keys(columns, len(columns)))
+            return (f'select distinct on ({key}) {key}, {r.choice(names)} from {text}{where} '
+                    f'order by {key}, {ordered}')
         if shape < 0.35:
             outputs = [self.value(columns, self.family(columns)) for _ in range(r.randint(1, 4))]
             if r.random() < 0.1:
@@ -314,12 +430,7 @@ class Query:
             query = (f'select {", ".join(keys + aggregates)} from {text}{where} group by '
                      f'{", ".join(str(i + 1) for i in range(len(keys)))}{having}')
             return query + (self.order(len(keys)) if r.random() < 0.4 else '')
-        family = r.choice(['number', 'text', 'date'])
-        other, inner = self.source()
-        a = self.value(columns, family, 2)
-        b = self.value(inner, family, 2)
-        kind = r.choice(['union', 'union all', 'except', 'intersect'])
-        return f'select {a} from {text}{where} {kind} select {b} from {other}'
+        return self.set_operation(text, columns, where)
 
 
 def plain(value):

@@ -3,12 +3,13 @@
 
     pip install duckdb==2.0.1
     build/bin/rndn tpch generate --scale 0.01 -o DIR
-    tests/sql_translate/record.py DIR
+    tests/sql_translate/record.py DIR [NAME ..]
 
 Writes plans/NAME.json (the plans of tpch/sql and ssb/sql), statements.json (each statement of statements.sql,
-its plan without the fields that nothing reads, and its rows on the data of DIR) and nulls.json (the
-same of nulls.sql on the tables of nulls/, and of overflow.sql on those of overflow/, where DuckDB's
-error takes the place of rows). Plans are made on empty tables, as a plan must not depend on data.
+its plan without the fields that nothing reads, and its rows on the data of DIR), and nulls.json,
+windows.json and sets.json (the same on the tables of nulls/), and overflow.json (on those of
+overflow/, where DuckDB's error takes the place of rows). Plans are made on empty tables, as a
+plan must not depend on data. With names: only those (plans, statements, nulls, ..).
 """
 import datetime
 import decimal
@@ -107,18 +108,20 @@ def record(name, empty, full):
     (HERE / f'{name}.json').write_text('[\n' + ',\n'.join(lines) + '\n]\n')
 
 
-def main(folder):
-    for suite in SUITES:
+def main(folder, *names):
+    for suite in SUITES if not names or 'plans' in names else ():
         empty = connect(tables(suite))
         for query in sorted((ROOT / suite / 'sql').glob('q*.sql')):
             (HERE / 'plans' / f'{query.stem}.json').write_text(
                 json.dumps(plan(empty, query.read_text()), separators=(',', ':')) + '\n')
-    empty, full = connect(tables('tpch')), connect(tables('tpch'), folder)
-    record('statements', empty, full)
-    for name in ('nulls', 'overflow'):
-        own = own_tables(name)
-        record(name, connect(own), connect(own, HERE / name, "delim=',', header=true", 'csv'))
+    if not names or 'statements' in names:
+        record('statements', connect(tables('tpch')), connect(tables('tpch'), folder))
+    for name, data in (('nulls', 'nulls'), ('windows', 'nulls'), ('sets', 'nulls'),
+                       ('overflow', 'overflow')):
+        if not names or name in names:
+            own = own_tables(data)
+            record(name, connect(own), connect(own, HERE / data, "delim=',', header=true", 'csv'))
 
 
 if __name__ == '__main__':
-    main(sys.argv[1])
+    main(*sys.argv[1:])

@@ -66,7 +66,7 @@ Result<sql::Catalog> catalog_of(data::Source& source, const sql::Plan& plan) {
   std::map<std::string, std::set<std::string>> read;
   for (uint32_t n = 0; n < plan.nodes.size(); ++n) {
     const sql::Node& node = plan.nodes[static_cast<sql::NodeId>(n)];
-    if (node.op != sql::Operator::scan) continue;
+    if (node.op != sql::Operator::scan || node.table.empty()) continue;
     for (uint32_t c : plan.of(node.columns))
       if (c != UINT32_MAX) read[node.table].insert(plan.of(node.names)[c]);
   }
