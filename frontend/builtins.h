@@ -59,6 +59,7 @@ enum class ShapeRule : uint8_t {
   enumeration,
   join_index,
   member,
+  probe,  // that of the first column of the right side
   flip,
   dynamic_table,
   dynamic_vector,

@@ -792,6 +792,19 @@ TypeId gpu_library(const Call& c) {
   return data.size() == 2 ? types.list(basic(c, B::i64)) : c.checker.mismatch(c, "kernels and two values");
 }
 
+TypeId gpu_probe(const Call& c) {
+  if (!is_any(c, 0, is_integer) || c.size() % 2 == 0)
+    return c.checker.mismatch(c, "a number, and as many columns of the left as of the right side");
+  if (!scalar(c, 0)) return no_type;
+  const size_t columns = c.size() / 2;
+  for (size_t k = 1; k <= columns; ++k) {
+    const Argument pair[] = {c[k], c[k + columns]};
+    const Call plain{c.checker, Builtin::index_of, c.span, pair, {}};
+    if (c.checker.apply(plain) == no_type) return no_type;
+  }
+  return basic(c, B::i64);
+}
+
 // Several results: TypeChecker::apply_primitive does it.
 TypeId gpu_primitive(const Call&) { return no_type; }
 

@@ -72,6 +72,13 @@ struct TopDecision {
 bool find_tops(hir::Program& program, const hir::Function& main, ShapeTable& table, DiagnosticSink& sink,
                Shapes& shapes, hir::Function& own, std::vector<TopDecision>& decisions);
 
+// --- joins.cpp ----------------------------------------------------------------------------------------------------------------
+
+// Rewrites joins by unique keys, and membership, of main into look-ups that kernels do, into `own`, which may be `main` itself, and gives `shapes`
+// what follows from that. `joins` gets the numbers of those whose left keys are taken to be unique. False: there are none.
+bool find_probes(hir::Program& program, const hir::Function& main, ShapeTable& table, DiagnosticSink& sink,
+                 const Options& options, Shapes& shapes, hir::Function& own, std::vector<uint32_t>& joins);
+
 // --- dependencies.cpp ---------------------------------------------------------------------------------------------------------
 
 enum class Place : uint8_t {
@@ -133,11 +140,16 @@ hir::ExpressionId innermost(const hir::Function& function, hir::ExpressionId id)
 // The builtin that the statement calls, or nothing.
 std::optional<hir::Builtin> called_builtin(const hir::Function& function, const hir::Statement& statement);
 
+// The statements of the block as they run; false: there is control flow.
+bool flatten(const hir::Function& function, hir::BlockId block, std::vector<hir::StatementId>& out);
+
 // The builtin that an each form applies (its function literal), or nothing when it is none.
 std::optional<hir::Builtin> applied_builtin(const hir::Program& program, const hir::Expression& call);
 
-// The operand that a thread may read anywhere, not only at its own element: what `index`, `index_a` and `reverse` take elements from; -1: none.
-int whole_operand(const hir::Program& program, const hir::Expression& expression);
+// The operands that a thread may read anywhere, not only at its own element: what `index`, `index_a` and `reverse` take elements from, and the
+// columns in which GPU.probe looks rows up. Bit k: operand k.
+uint32_t whole_operands(const hir::Program& program, const hir::Expression& expression);
+inline bool is_whole(uint32_t whole, size_t operand) { return operand < 32 && (whole >> operand & 1) != 0; }
 
 BlockGraph build_graph(const hir::Program& program, const hir::Function& function, hir::BlockId block,
                        const Shapes& shapes, ShapeTable& table, const Options& options,
@@ -156,6 +168,9 @@ inline constexpr std::string_view no_math = "the math functions of libdevice are
 
 // True when `inner` is `outer` or a compression of it, however deep.
 bool is_compression_of(const ShapeTable& table, SizeId inner, SizeId outer);
+
+// GPU.probe has code for keys of that type.
+bool is_probe_key(hir::BasicType type);
 
 // Bytes in device memory of an element of that vector type, or of the cells of that list type (text: a code). 0: of no such type.
 uint32_t element_width(const hir::TypeTable& types, hir::TypeId type);

@@ -167,14 +167,14 @@ Traffic traffic(const Explainer& x, const Kernel& kernel) {
     const hir::Expression& e = f.expressions[innermost(f, s.value)];
     const auto builtin = called_builtin(f, s);
     if (builtin == hir::Builtin::len || builtin == hir::Builtin::range) continue;
-    const int whole = whole_operand(program, e);
+    const uint32_t whole = whole_operands(program, e);
     for (size_t k = 0; k < e.operands.size(); ++k) {
       if (e.operands[k].kind != hir::Operand::variable) continue;
       const VariableId v = e.operands[k].variable_id();
       if (!f.variables[v].is_parameter || is_scalar(table, kernel.shapes[v])) continue;
-      if (static_cast<int>(k) == whole) {
+      if (is_whole(whole, k)) {
         if (builtin == hir::Builtin::index_a) continue;  // counted as the start of the result
-        const hir::Operand& at = e.operands[k + 1];
+        const hir::Operand& at = e.operands[builtin == hir::Builtin::gpu_probe ? k + e.operands.size() / 2 : k + 1];
         gathered.insert({v, at.kind == hir::Operand::variable ? kernel.shapes[at.variable_id()] : none<ShapeId>()});
       } else {
         read.insert(v);
@@ -401,6 +401,8 @@ Result<std::string> explain(const hir::Program& program, const SourceManager& so
   ShapeTable table;
   DiagnosticSink again;
   Shapes shapes = analyse_shapes(inlined, main, table, again);
+  std::vector<uint32_t> probes;
+  if (options.joins) find_probes(inlined, main, table, again, options, shapes, main, probes);
   std::vector<TopDecision> tops;
   if (options.tops) find_tops(inlined, main, table, again, shapes, main, tops);
   Explainer x{inlined, main, sources, outlined, how, shapes, table, {}, {}, {}, {}, {}, {}};
@@ -424,7 +426,7 @@ Result<KernelCounts> count_kernels(const hir::Program& program, const Options& o
     Timings timings;
     Options o = options;
     o.mode = mode;
-    o.tops = false;  // the counts are of the program as it is written
+    o.tops = o.joins = false;  // the counts are of the program as it is written
     *count = run(program, o, sink, timings).kernels.size();
     if (sink.has_errors()) return Error{Fault::input, ""};
   }

@@ -163,9 +163,9 @@ bool fits(const Fusion& f, uint32_t n, ShapeId geometry, uint32_t a, uint32_t b)
   const hir::Statement& s = f.function.statements[node.statement];
   const hir::Expression& e = f.function.expressions[innermost(f.function, s.value)];
   const auto& operands = f.shapes.statements[node.statement].operands;
-  const int whole = whole_operand(f.program, e);
+  const uint32_t whole = whole_operands(f.program, e);
   for (size_t k = 0; k < e.operands.size(); ++k) {
-    if (static_cast<int>(k) == whole || is_scalar(f.table, operands[k].shape) || operands[k].shape == geometry)
+    if (is_whole(whole, k) || is_scalar(f.table, operands[k].shape) || operands[k].shape == geometry)
       continue;
     bool inside = false;
     for (uint32_t edge : f.graph.predecessors[n]) {
@@ -207,7 +207,7 @@ Demand demand_of(const Fusion& f, uint32_t a, uint32_t b) {
       const hir::Statement& s = f.function.statements[node.statement];
       const hir::Expression& e = f.function.expressions[innermost(f.function, s.value)];
       const StatementFacts& facts = f.shapes.statements[node.statement];
-      const int whole = whole_operand(f.program, e);
+      const uint32_t whole = whole_operands(f.program, e);
       for (size_t k = 0; k < e.operands.size(); ++k) {
         if (e.operands[k].kind != hir::Operand::variable) continue;
         const hir::VariableId v = e.operands[k].variable_id();
@@ -216,7 +216,7 @@ Demand demand_of(const Fusion& f, uint32_t a, uint32_t b) {
           if (f.graph.edges[edge].kind == Edge::true_ && f.graph.edges[edge].variable == v)
             from = f.graph.edges[edge].from;
         if (from != none_node && inside(from)) continue;
-        const bool item = static_cast<int>(k) != whole && !is_scalar(f.table, facts.operands[k].shape);
+        const bool item = !is_whole(whole, k) && !is_scalar(f.table, facts.operands[k].shape);
         reads.push_back({v, from, item ? element_width(*f.program.types, f.function.variables[v].type) : 0});
       }
       if (node.reduction) d.accumulators += node.builtin == hir::Builtin::avg ? 2 : 1;

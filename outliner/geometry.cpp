@@ -76,6 +76,7 @@ bool has_template(Builtin b) {
     case Builtin::select:
     case Builtin::require:
     case Builtin::index_or:
+    case Builtin::gpu_probe:
     case Builtin::raze: return true;
     default: return hir::needs_math(b, BasicType::f64);
   }
@@ -92,7 +93,8 @@ bool takes_codes(Builtin b) {
   return b == Builtin::eq || b == Builtin::neq || b == Builtin::lt || b == Builtin::gt || b == Builtin::leq ||
          b == Builtin::geq || b == Builtin::compress || b == Builtin::vector || b == Builtin::len ||
          b == Builtin::index || b == Builtin::index_a || b == Builtin::reverse ||
-         b == Builtin::select || b == Builtin::require || b == Builtin::index_or;
+         b == Builtin::select || b == Builtin::require || b == Builtin::index_or ||
+         b == Builtin::gpu_probe;
 }
 
 bool takes_complex(Builtin b) {
@@ -114,6 +116,7 @@ std::string_view check_type(Builtin b, BasicType t, const Options& options) {
   if (hir::is_wide(t) && !takes_wide(b)) return "it has no GPU code for i128";
   if (hir::is_text(t) && !takes_codes(b)) return "it works on the texts themselves";
   if (hir::is_calendar(t) && (b == Builtin::sum || b == Builtin::avg)) return "calendar values have no sum";
+  if (b == Builtin::gpu_probe && !is_probe_key(t)) return "its keys are no integers, dates or texts";
   if (!options.math && hir::needs_math(b, t)) return no_math;
   return {};
 }
@@ -171,6 +174,10 @@ std::string_view place_each(const hir::Program& program, const hir::Expression& 
 }
 
 }  // namespace
+
+bool is_probe_key(hir::BasicType type) {
+  return hir::is_text(type) || hir::is_calendar(type) || (hir::is_integer(type) && !hir::is_wide(type));
+}
 
 uint32_t element_width(const hir::TypeTable& types, hir::TypeId type) {
   BasicType basic{};
@@ -313,6 +320,19 @@ std::string_view place_statement(const hir::Program& program, const hir::Functio
       if (size_of(0) != size_of(1)) return "its operands' sizes are only known at run time";
       break;
     case ShapeRule::where: node.positional = true; break;
+    case ShapeRule::probe: {
+      const size_t columns = e.operands.size() / 2;
+      if (is_scalar(table, facts.results[0].shape)) return "a single row is looked up";
+      for (size_t k = 1; k <= columns; ++k) {
+        if (e.operands[k].kind != hir::Operand::variable || e.operands[k + columns].kind != hir::Operand::variable)
+          return "a literal";
+        if (facts.operands[k].shape != facts.operands[1].shape ||
+            facts.operands[k + columns].shape != facts.results[0].shape)
+          return "its operands' sizes are only known at run time";
+      }
+      node.sync_in = static_cast<uint8_t>(whole_operands(program, e));
+      break;
+    }
     case ShapeRule::index:
       if (e.operands[0].kind != hir::Operand::variable) return "a literal";
       node.elementwise = true;
@@ -342,7 +362,7 @@ std::string_view place_statement(const hir::Program& program, const hir::Functio
   }
   node.place = Place::gpu;
   // An operand whose length is compared at the launch must be there by then.
-  node.sync_in = row.sync_in | facts.assumed;
+  node.sync_in |= row.sync_in | facts.assumed;
   node.sync_out = row.sync_out;
   node.reduction = row.reduction;
   return {};

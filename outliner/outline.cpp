@@ -237,8 +237,8 @@ bool can_fail(const hir::Program& program, const Function& f, const Statement& s
   const Expression& e = f.expressions[innermost(f, s.value)];
   if (e.kind != Expression::call || e.callee.kind != hir::FunctionRef::builtin) return false;
   if (e.callee.builtin_id == hir::Builtin::fact || e.callee.builtin_id == hir::Builtin::require) return true;
-  if (whole_operand(program, e) >= 0 && e.callee.builtin_id != hir::Builtin::reverse &&
-      e.callee.builtin_id != hir::Builtin::each)
+  if (whole_operands(program, e) != 0 && e.callee.builtin_id != hir::Builtin::reverse &&
+      e.callee.builtin_id != hir::Builtin::each && e.callee.builtin_id != hir::Builtin::gpu_probe)
     return true;  // an index out of range
   if (e.callee.builtin_id != hir::Builtin::div && e.callee.builtin_id != hir::Builtin::mod) return false;
   return !e.types.empty() && program.types->is_basic(e.types[0]) &&
@@ -318,7 +318,7 @@ void build_kernel(Rewriter& r, BlockState& b, const Group& group, KernelState& k
     const Statement& s = r.original.statements[graph.nodes[n].statement];
     const StatementFacts& facts = r.shapes.statements[graph.nodes[n].statement];
     const ExpressionId inner = innermost(r.original, s.value);
-    const int whole = whole_operand(r.program(), r.original.expressions[inner]);
+    const uint32_t whole = whole_operands(r.program(), r.original.expressions[inner]);
     k.kernel.assumes |= facts.assumed != 0;
     Operands operands;
     const Operands& sources = r.original.expressions[inner].operands;
@@ -330,7 +330,7 @@ void build_kernel(Rewriter& r, BlockState& b, const Group& group, KernelState& k
           operands.push_back(length_operand(r, b, k, n));
           continue;
         }
-        if (!k.assigned[v] && static_cast<int>(a) != whole) {
+        if (!k.assigned[v] && !is_whole(whole, a)) {
           if (const Operand* literal = reaching_literal(r, graph, n, v)) {
             operands.push_back(*literal);
             continue;

@@ -411,6 +411,7 @@ ShapeId rule_ktable(Call& c) { return rule_pair(c, Shape::ktable); }
 ShapeId rule_dict(Call& c) { return rule_pair(c, Shape::dict); }
 ShapeId rule_enumeration(Call& c) { return rule_pair(c, Shape::enumeration); }
 ShapeId rule_join_index(Call& c) { return make_list(c.a.table, c.a.table.constant(2), {rule_dynamic_vector(c)}); }
+ShapeId rule_probe(Call& c) { return argument(c, c.args.size() / 2 + 1); }
 ShapeId rule_dynamic_table(Call& c) {
   return c.a.table.intern(Shape{.kind = Shape::table, .size = c.dynamic(0), .size2 = c.dynamic(1)});
 }
@@ -453,6 +454,7 @@ Rule rule_of(ShapeRule rule) {
     case ShapeRule::enumeration: return rule_enumeration;
     case ShapeRule::join_index: return rule_join_index;
     case ShapeRule::member: return rule_argument0;
+    case ShapeRule::probe: return rule_probe;
     case ShapeRule::flip: return rule_argument0;
     case ShapeRule::dynamic_table: return rule_dynamic_table;
     case ShapeRule::dynamic_vector: return rule_dynamic_vector;

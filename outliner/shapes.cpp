@@ -252,16 +252,30 @@ std::optional<Builtin> applied_builtin(const hir::Program& program, const hir::E
   return functions->front().builtin_id;
 }
 
-int whole_operand(const hir::Program& program, const hir::Expression& e) {
-  if (e.kind != hir::Expression::call || e.callee.kind != hir::FunctionRef::builtin) return -1;
+bool flatten(const hir::Function& f, hir::BlockId block, std::vector<StatementId>& out) {
+  if (is_none(block)) return true;
+  for (StatementId id : f.blocks[block].statements) {
+    const hir::Statement& s = f.statements[id];
+    if (s.kind >= hir::Statement::if_else && s.kind <= hir::Statement::repeat) return false;
+    if (s.kind == hir::Statement::block && !flatten(f, s.body, out)) return false;
+    if (s.kind == hir::Statement::assign || s.kind == hir::Statement::expression ||
+        s.kind == hir::Statement::return_)
+      out.push_back(id);
+  }
+  return true;
+}
+
+uint32_t whole_operands(const hir::Program& program, const hir::Expression& e) {
+  if (e.kind != hir::Expression::call || e.callee.kind != hir::FunctionRef::builtin) return 0;
   switch (e.callee.builtin_id) {
     case Builtin::index:
     case Builtin::index_or:
     case Builtin::index_a:
-    case Builtin::reverse: return 0;
-    case Builtin::each: return applied_builtin(program, e) == Builtin::reverse ? 1 : -1;
-    case Builtin::each_right: return applied_builtin(program, e) == Builtin::index ? 1 : -1;
-    default: return -1;
+    case Builtin::reverse: return 1;
+    case Builtin::gpu_probe: return ((1u << e.operands.size() / 2) - 1) << 1;
+    case Builtin::each: return applied_builtin(program, e) == Builtin::reverse ? 2 : 0;
+    case Builtin::each_right: return applied_builtin(program, e) == Builtin::index ? 2 : 0;
+    default: return 0;
   }
 }
 

@@ -28,19 +28,6 @@ using hir::Operand;
 using hir::Statement;
 using hir::StatementId;
 
-// Of main, as they run; false: there is control flow.
-bool flatten(const Function& f, hir::BlockId block, std::vector<StatementId>& out) {
-  if (is_none(block)) return true;
-  for (StatementId id : f.blocks[block].statements) {
-    const Statement& s = f.statements[id];
-    if (s.kind >= Statement::if_else && s.kind <= Statement::repeat) return false;
-    if (s.kind == Statement::block && !flatten(f, s.body, out)) return false;
-    if (s.kind == Statement::assign || s.kind == Statement::expression || s.kind == Statement::return_)
-      out.push_back(id);
-  }
-  return true;
-}
-
 class Finder {
  public:
   Finder(hir::Program& program, const Function& main, Shapes& shapes, ShapeTable& table)

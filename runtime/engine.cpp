@@ -104,10 +104,23 @@ Engine::Plan::State::~State() {
   if (module) (void)engine.device.unload_module(*module);
 }
 
+std::vector<uint32_t> Engine::Plan::State::take_repeats() {
+  std::vector<uint32_t> found;
+  if (!repeats) return found;
+  auto* words = static_cast<uint64_t*>(repeats->host);
+  for (uint32_t join : compiled.outlined.joins)
+    if (words[join] != 0) found.push_back(join);
+  std::memset(repeats->host, 0, repeats->bytes);
+  return found;
+}
+
 Engine::Plan::Plan() = default;
 Engine::Plan::~Plan() = default;
-const std::vector<std::string>& Engine::Plan::fallbacks() const { return state_->steps.fallbacks; }
+const std::vector<std::string>& Engine::Plan::fallbacks() const {
+  return state_->instead ? state_->instead->fallbacks() : state_->steps.fallbacks;
+}
 size_t Engine::Plan::device_kernels() const {
+  if (state_->instead) return state_->instead->device_kernels();
   const std::vector<Step>& steps = state_->steps.steps;
   return static_cast<size_t>(
       std::count_if(steps.begin(), steps.end(), [](const Step& s) { return s.kind == Step::launch; }));
@@ -138,6 +151,11 @@ Result<std::unique_ptr<Engine::Plan>> Engine::plan(const Compiled& compiled, con
   const std::vector<codegen::KernelCode>& kernels = compiled.code.kernels;
   ASSIGN_OR_RETURN(p.errors, p.engine.flags.allocate(8 * std::max<size_t>(1, kernels.size())));
   std::memset(p.errors->host, 0, p.errors->bytes);  // the page may have served other runs
+  if (!compiled.outlined.joins.empty()) {
+    const uint64_t words = 1 + *std::max_element(compiled.outlined.joins.begin(), compiled.outlined.joins.end());
+    ASSIGN_OR_RETURN(p.repeats, p.engine.flags.allocate(8 * words));
+    std::memset(p.repeats->host, 0, p.repeats->bytes);
+  }
   p.kernels.resize(kernels.size());
   if (!compiled.code.module.functions.empty()) {
     if (compiled.cubin.empty()) {
@@ -170,6 +188,8 @@ Result<std::vector<Value>> Engine::run(Plan& plan, Timings& timings, std::string
                                        uint64_t* texts_walked) {
   auto scope = timings.measure(Phase::overhead, "run");
   Plan::State& p = *plan.state_;
+  if (p.instead) return this->run(*p.instead, timings, printed, kernels, fallbacks, texts_walked);
+  const size_t printed_before = printed ? printed->size() : 0;
   if (!p.whole_program.empty()) {
     auto cpu = timings.measure(Phase::cpu, "reference interpreter");
     return reference::run(p.compiled.program, state_->tables, p.sources, printed);
@@ -179,23 +199,34 @@ Result<std::vector<Value>> Engine::run(Plan& plan, Timings& timings, std::string
     k.report.ns = 0;
   }
   Result<std::vector<Value>> results = std::vector<Value>{};
+  std::vector<uint32_t> repeats;
   {
     Run run(*state_, p, timings, printed);
     state_->timings = &timings;
     results = run.execute();
     state_->timings = nullptr;
+    if (!results) run.settle();
+    repeats = p.take_repeats();
     if (results) ++p.runs;
     if (texts_walked) *texts_walked = run.texts_walked();
-    if (fallbacks)
+    if (fallbacks && repeats.empty())
       for (std::string& f : run.take_fallbacks()) fallbacks->push_back(std::move(f));
-    if (kernels) {
+    if (kernels && repeats.empty()) {
       for (size_t k = 0; k < p.kernels.size(); ++k)
         if (p.compiled.code.kernels[k].refused.empty()) kernels->push_back(p.kernels[k].report);
       for (KernelReport& r : run.take_library_reports()) kernels->push_back(std::move(r));
     }
   }
   if (!p.options.cache) state_->drop_cache();
-  return results;
+  if (repeats.empty()) return results;
+  // Its results are wrong, and so may be its errors: once more, and from now on, with those joins as the operators that they are in the program.
+  repeats.insert(repeats.end(), p.compiled.not_unique.begin(), p.compiled.not_unique.end());
+  ASSIGN_OR_RETURN(Compiled again, compile_again(p.compiled, std::move(repeats), timings));
+  p.drop_replay();
+  p.compiled_again = std::make_unique<Compiled>(std::move(again));
+  ASSIGN_OR_RETURN(p.instead, this->plan(*p.compiled_again, p.sources, p.options, timings));
+  if (printed) printed->resize(printed_before);
+  return this->run(*p.instead, timings, printed, kernels, fallbacks);
 }
 
 }  // namespace rndn::runtime

@@ -128,7 +128,8 @@ Result<std::string> explain_program(const NamedSource& p, const runtime::Compile
                                   .text_codes = options.text_codes,
                                   .math = !compiled || compiled->no_math.empty(),
                                   .beside_cells = form.counts || !options.fuse_operators,
-                                  .tops = !form.counts && options.fuse_operators};
+                                  .tops = !form.counts && options.fuse_operators,
+                                  .joins = !form.counts && options.fuse_operators && options.fuse_joins};
   Result<void> done;
   if (compiled) {
     if (form.counts) {

@@ -109,6 +109,11 @@ struct Pairs {
 // A relation: columns of equal length. Its rows are equal as `join` has it: a NaN equals nothing, not even itself.
 using Relation = std::vector<Vector>;
 
+// A table of rows by key for kernels that ask it (ptx/lookup/lookup.h): the words that they get. None: its keys have more than 64 bits.
+struct Lookup {
+  std::vector<uint64_t> words;
+};
+
 struct JoinCondition {  // left[`left`] compare right[`right`]
   Compare compare{};
   uint32_t left = 0, right = 0;
@@ -154,6 +159,9 @@ class Operators {
   // both sides may give 2^32 - 2 pairs; Join::hash has no such limit.
   Result<Pairs> join(std::span<const Compare> compare, std::span<const Vector> left, std::span<const Vector> right,
                      Memory& memory);
+  // The first row of every key of these columns of integers and codes, in temporary memory. duplicates: of a u32 that becomes 1 when a key
+  // occurs more than once. Waits for nothing.
+  Result<Lookup> lookup_table(std::span<const Vector> columns, Address duplicates, Memory& memory);
   // bool (u8) per element of x: does it occur in y. Same types.
   Result<Vector> member(const Vector& x, const Vector& y, Memory& memory);
   // i64 per element of x: the first place in y where it occurs, or the length of y. Same types.

@@ -104,27 +104,6 @@ Reg<U32> take_tile(Builder& b, ptx::SharedVariable shared, Reg<U64> ticket, cons
   return b.ld<U32>(Space::shared, At(shared));
 }
 
-Reg<U32> hash(Builder& b, Reg<U32> key) {
-  Reg<U32> h = b.mul_lo(key, 0x9E3779B1u);
-  h = b.xor_(h, b.shr(h, 15));
-  return b.mul_lo(h, 0x85EBCA77u);
-}
-Reg<U32> hash(Builder& b, Reg<U64> key) {
-  auto [low, high] = b.unpack(key);
-  Reg<U32> h = b.mad_lo(low, 0x9E3779B1u, b.mul_lo(high, 0xC2B2AE3Du));
-  h = b.xor_(h, b.shr(h, 15));
-  return b.mul_lo(h, 0x85EBCA77u);
-}
-Reg<U32> tag(Builder& b, Reg<U64> key) {
-  auto [low, high] = b.unpack(key);
-  Reg<U32> h = b.mad_lo(high, 0x27D4EB2Fu, b.mul_lo(low, 0x165667B1u));
-  return b.xor_(h, b.shr(h, 16));
-}
-void next_place(Builder& b, Reg<U32> place, Reg<U32> slots) {
-  b.add(place, 1, place);
-  b.when(b.setp(ptx::Compare::eq, place, slots)).constant<U32>(0, place);
-}
-
 std::string KeyShape::name() const {
   std::string out = form == KeyForm::narrow ? "n" : form == KeyForm::wide ? "w" : "h";
   for (const KeyColumn& c : columns) out += std::string("_") + type_name(c.type) + (c.rebased ? "r" : "");

@@ -11,6 +11,7 @@
 #include "libraries/operators/emit.h"
 #include "libraries/operators/library.h"
 #include "libraries/operators/api.h"
+#include "ptx/lookup/lookup.h"
 
 namespace rndn::operators {
 
@@ -98,15 +99,10 @@ inline At element_at(Builder& b, Reg<U64> base, Reg<U32> row, uint32_t bytes) {
 
 // Tiles in order of an atomic ticket, for look-back. shared: a u32. Every thread gets the number.
 Reg<U32> take_tile(Builder& b, ptx::SharedVariable shared, Reg<U64> ticket, const Thread& t);
-// Hashes of 32 and 64 bits whose high bits are good (place_of uses those).
-Reg<U32> hash(Builder& b, Reg<U32> key);
-Reg<U32> hash(Builder& b, Reg<U64> key);
-// A second hash of a 64-bit key, independent of the first: tags.
-Reg<U32> tag(Builder& b, Reg<U64> key);
-// hash * slots / 2^32
-inline Reg<U32> place_of(Builder& b, Reg<U32> hash, Reg<U32> slots) { return b.mul_hi(hash, slots); }
-// place = place + 1 == slots ? 0 : place + 1
-void next_place(Builder& b, Reg<U32> place, Reg<U32> slots);
+using lookup::hash;
+using lookup::next_place;
+using lookup::place_of;
+using lookup::tag;
 
 // ---- keys
 //

@@ -11,6 +11,7 @@
 // that a text which the dictionary lacks is the code 2^32 - 1.
 #pragma once
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -31,6 +32,7 @@ enum class ParameterRole : uint8_t {
   input_offsets,  // u64: address of the offsets of kernel parameter `ordinal`, a list
   output_data,    // u64: address with room for `capacity` elements of kernel result `ordinal`
   output_size,    // u64: address of the result's size slot; the kernel writes it
+  lookup,         // u64: word `part` of the table that KernelCode::lookups[ordinal] asks for (ptx/lookup/lookup.h)
   scratch,  // u64: address of scratch_bytes(kernel, elements, grid) bytes, 256-byte aligned. All zero before the first launch; the
   // kernel leaves all of it zero again, so launches repeat without a memset and kernels may share it
   error,  // u64: address of the error word (docs/decisions.md, 18), see ErrorWord: 0 = none. Of several errors the largest stays
@@ -59,6 +61,7 @@ struct KernelParameter {
   ParameterRole role{};
   uint32_t ordinal = 0;   // index into the kernel function's parameters or results
   hir::BasicType type{};  // element type, for *_data
+  uint32_t part = 0;      // lookup
 };
 
 struct KernelCode {
@@ -73,6 +76,12 @@ struct KernelCode {
       0;  // per block_size * items_per_thread elements of the geometry, rounded up; at least once
   uint32_t scratch_bytes_per_block = 0;
   uint64_t floor_bytes_per_element = 0;  // bytes that must move per element of the geometry, for reports
+  // Tables of rows by key, to be filled before the launch.
+  struct Lookup {
+    std::vector<uint32_t> columns;  // kernel parameters
+    std::optional<int64_t> join;    // that relies on it that no key repeats: its number (outliner::Outlined::joins)
+  };
+  std::vector<Lookup> lookups;
   // Per result (may be shorter): the kernel parameter that the result starts as a copy of, size included (index_a); -1: none.
   std::vector<int32_t> starts_as;
   // Per result (may be shorter): a list result has the cells of this list parameter, whose offsets it shares; -1: no list, or each cell is one element.

@@ -104,7 +104,7 @@ inline Marks marks(size_t n) {
 }
 
 // Of one call.
-inline constexpr uint32_t most_arguments = 4;
+inline constexpr uint32_t most_arguments = 7;
 using Arguments = InlineVector<Element, most_arguments>;
 using ArgumentTypes = InlineVector<BasicType, most_arguments>;
 
@@ -183,6 +183,16 @@ struct Gathered {
     size = b.ld<U64>(Space::global, Address(b.ld_param(size_at)));
     if (narrow) size32 = b.min(b.cvt<U32>(size), 0x80000000u);
   }
+};
+
+// A table that a GPU.probe asks.
+struct Lookup {
+  hir::StatementId step{};
+  std::vector<hir::VariableId> columns;        // of the left side
+  std::vector<ptx::ParameterOf<U64>> data;     // of theirs
+  std::vector<ptx::ParameterOf<U64>> words;    // ptx/lookup/lookup.h
+  Reg<U32> count;                              // of its slots
+  void load(Builder& b);
 };
 
 // One accumulator of a reduction. Threads start from `identity`; combined in fixed order.
@@ -290,6 +300,7 @@ struct Emitter {
   std::vector<Element> values;  // by kernel variable: scalars, and vectors for the current item
   std::vector<Input> inputs;
   FlatMap<hir::VariableId, Gathered> gathered;
+  std::vector<Lookup> lookups;
   std::vector<Output> outputs;
   std::vector<Accumulator> accumulators;
   std::vector<Reduction> reductions;
@@ -362,6 +373,22 @@ Marks steps_for(const Emitter& e, Marks& needed, bool selected);
 // How many items a loop over them evaluates side by side.
 uint32_t items_of(const Emitter& e, const Marks& steps);
 bool reads_positions(const Emitter& e, const Marks& steps);
+
+Element operand_element(Emitter& e, const hir::Operand& operand);
+
+// --- probe.cpp ----------------------------------------------------------------------------------------------------------------
+
+// The right side's elements of an item, and where it counts.
+struct ProbeItem {
+  std::vector<Element> key;
+  Reg<Pred> mask;    // of the elements
+  Reg<Pred> wanted;  // not valid: always
+};
+void plan_lookup(Emitter& e, const Step& step);
+const Lookup& lookup_of(const Emitter& e, const Step& step);
+ProbeItem probe_item(Emitter& e, const Step& step);  // of the current item
+// i64 per item, side by side: the row, or -1.
+std::vector<Element> look_up(Emitter& e, const Lookup& lookup, std::span<const ProbeItem> items);
 
 // --- items.cpp ----------------------------------------------------------------------------------------------------------------
 

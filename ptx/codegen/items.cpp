@@ -16,15 +16,15 @@ using hir::VariableId;
 
 constexpr uint32_t budget = 64;  // 32-bit registers of early results
 
+// What waits for memory at a computed place.
+bool gathers(const Step& s) { return s.call && (s.builtin == Builtin::index || s.builtin == Builtin::gpu_probe); }
+
 // Which of the marked steps may and should run before all others.
 Marks early_steps(const Emitter& e, const Marks& wanted) {
   const size_t count = e.steps.size();
-  const auto gathers = [&](size_t k) {
-    return wanted[k] && e.steps[k].call && e.steps[k].builtin == Builtin::index && !e.steps[k].scalar;
-  };
   Marks early = marks(count);
   size_t first = 0;
-  while (first < count && !gathers(first)) ++first;
+  while (first < count && !(wanted[first] && gathers(e.steps[first]) && !e.steps[first].scalar)) ++first;
   if (first == count) return early;
   const Marks& definitions = e.definitions;
   Marks ready = marks(e.function.variables.size()), possible = marks(count);
@@ -50,7 +50,7 @@ Marks early_steps(const Emitter& e, const Marks& wanted) {
   uint32_t registers = 0;
   for (size_t k = 0; k < count && registers <= budget; ++k) {
     const Step& s = e.steps[k];
-    if (!possible[k] || !s.call || s.builtin != Builtin::index) continue;
+    if (!possible[k] || !gathers(s)) continue;
     registers += e.items * std::max(1u, width_of(e.type_of(s.target)) / 4);
     if (registers > budget && registers > e.items * 2) break;
     early[k] = true;
@@ -101,6 +101,7 @@ ItemPlan start_items(Emitter& e, const Marks& wanted) {
       continue;
     }
     EarlyResults results;
+    std::vector<ProbeItem> probes;
     Reg<Pred> bad;
     for (uint32_t item = 0; item < items; ++item) {
       start_item(e, item);
@@ -109,7 +110,9 @@ ItemPlan start_items(Emitter& e, const Marks& wanted) {
         if (o.kind == hir::Operand::variable)
           if (const auto known = plan.early.find(o.variable_id()); known != plan.early.end() && o.id != index(s.target))
             e.values[o.id] = convert(e, known->second[item], e.type_of(o.variable_id()));
-      if (s.call && s.builtin == Builtin::index && s.casts.empty()) {
+      if (s.call && s.builtin == Builtin::gpu_probe && s.casts.empty()) {
+        probes.push_back(probe_item(e, s));
+      } else if (s.call && s.builtin == Builtin::index && s.casts.empty()) {
         const Element at = s.operands[1].kind == hir::Operand::literal
                                ? literal_element(e, e.program.literals[s.operands[1].literal_id()])
                                : e.values[s.operands[1].id];
@@ -119,6 +122,8 @@ ItemPlan start_items(Emitter& e, const Marks& wanted) {
         results.push_back(e.values[index(s.target)]);
       }
     }
+    if (!probes.empty())
+      for (const Element& row : look_up(e, lookup_of(e, s), probes)) results.push_back(row);
     plan.early[s.target] = results;
     if (bad.valid()) report_error(e, bad, index(s.id), RuntimeError::index_out_of_range);
   }

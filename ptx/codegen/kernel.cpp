@@ -12,6 +12,7 @@
 #include <charconv>
 
 #include "ptx/codegen/cells.h"
+#include "ptx/lookup/lookup.h"
 
 namespace rndn::codegen {
 
@@ -119,11 +120,6 @@ void report_error(Emitter& e, Reg<Pred> bad, uint32_t statement, RuntimeError er
   e.b.when(bad).max(e.worst, word, e.worst);
 }
 
-namespace {
-
-// Addresses of data and of size slots, by kernel parameter.
-using DataParameters = std::vector<std::pair<ptx::ParameterOf<U64>, ptx::ParameterOf<U64>>>;
-
 Element operand_element(Emitter& e, const hir::Operand& operand) {
   if (operand.kind == hir::Operand::literal) {
     const hir::Literal& literal = e.program.literals[operand.literal_id()];
@@ -132,6 +128,11 @@ Element operand_element(Emitter& e, const hir::Operand& operand) {
   }
   return e.values[operand.id];
 }
+
+namespace {
+
+// Addresses of data and of size slots, by kernel parameter.
+using DataParameters = std::vector<std::pair<ptx::ParameterOf<U64>, ptx::ParameterOf<U64>>>;
 
 // Puts the worst error of the thread into the error word, where the largest stays in any order of threads.
 void store_error(Emitter& e) {
@@ -193,6 +194,11 @@ void run_step(Emitter& e, const Step& step) {
       case Builtin::range: x = e.in_loop ? item_index(e) : constant_element(BasicType::i64, 0); break;
       case Builtin::vector: x = convert(e, arguments[1], step.result); break;
       case Builtin::index: x = gather(e, step.operands[0].variable_id(), arguments[1], index(step.id)); break;
+      case Builtin::gpu_probe: {
+        const ProbeItem item = probe_item(e, step);
+        x = look_up(e, lookup_of(e, step), {&item, 1})[0];
+        break;
+      }
       case Builtin::index_or: {
         Reg<Pred> outside;
         const Element found = gather(e, step.operands[0].variable_id(), arguments[1], index(step.id), &outside);
@@ -272,6 +278,7 @@ void prepare_constants(Emitter& e) {
     for (const hir::Operand& o : step.operands)
       types.push_back(o.kind == hir::Operand::literal ? e.basic(e.program.literals[o.literal_id()].type)
                                                       : e.type_of(o.variable_id()));
+    if (step.builtin == Builtin::gpu_probe) continue;
     const bool logical = step.builtin == Builtin::compress || step.builtin == Builtin::where ||
                          step.builtin == Builtin::vector || step.builtin == Builtin::range;
     if (step.builtin == Builtin::datetime_add || step.builtin == Builtin::datetime_sub) continue;
@@ -295,7 +302,7 @@ void declare_parameters(Emitter& e, std::vector<std::pair<ptx::ParameterOf<U64>,
     name.append(digits.data(), std::to_chars(digits.begin(), digits.end(), ordinal).ptr);
     return e.b.parameter<U64>(std::move(name));
   };
-  const size_t most = 3 * (e.function.parameters.size() + e.outputs.size()) + 2;
+  const size_t most = 3 * (e.function.parameters.size() + e.outputs.size()) + 12 * e.lookups.size() + 2;
   e.b.function().parameters.reserve(most);
   e.code.parameters.reserve(most);
   data.reserve(e.function.parameters.size());
@@ -307,6 +314,16 @@ void declare_parameters(Emitter& e, std::vector<std::pair<ptx::ParameterOf<U64>,
       entry.second = declare(ParameterRole::input_size, k, e.type_of(v), "in_size");
     if (v == e.kernel.geometry_variable && e.kernel.list)
       e.offsets = declare(ParameterRole::input_offsets, k, BasicType::i64, "in_offsets");
+  }
+  for (size_t l = 0; l < e.lookups.size(); ++l) {
+    Lookup& lookup = e.lookups[l];
+    for (uint32_t k : e.code.lookups[l].columns) lookup.data.push_back(data[k].first);
+    const size_t words = lookup::columns + lookup::per_column * lookup.columns.size();
+    for (uint32_t w = 0; w < words; ++w) {
+      lookup.words.push_back(
+          declare(ParameterRole::lookup, static_cast<uint32_t>(l), BasicType::i64, "lookup" + std::to_string(w) + "_"));
+      e.code.parameters.back().part = w;
+    }
   }
   for (Output& out : e.outputs) {
     out.data = declare(ParameterRole::output_data, out.ordinal, out.type, "out");
@@ -488,10 +505,15 @@ Result<KernelCode> generate_kernel(const outliner::Outlined& outlined, uint32_t 
     rows |= e.form(s.target) == Form::row;
     loops |= !s.scalar && !s.reduction && !of_cells && !kernel.list;
     const bool counts = s.reduction && s.builtin == Builtin::len;
+    const bool probes = s.call && s.builtin == Builtin::gpu_probe;
+    if (probes) plan_lookup(e, s);
+    if (!e.problem.empty()) return refused();
     for (size_t k = 0; k < s.operands.size(); ++k) {
       const hir::Operand& o = s.operands[k];
       if (o.kind != hir::Operand::variable) continue;
-      if (reads_whole(s, k)) {
+      if (probes && reads_whole(s, k)) {
+        code.floor_bytes_per_element += width_of(e.type_of(o.variable_id()));
+      } else if (reads_whole(s, k)) {
         Gathered& from = e.gathered[o.variable_id()];
         if ((s.builtin == Builtin::index || s.builtin == Builtin::index_or) && s.operands.size() > 1) {
           const hir::Operand& at = s.operands[1];
@@ -639,6 +661,7 @@ Result<KernelCode> generate_kernel(const outliner::Outlined& outlined, uint32_t 
     for (Input& in : e.inputs)
       if (in.variable == v) in.data = data[k].first;
   }
+  for (Lookup& lookup : e.lookups) lookup.load(b);
   prepare_constants(e);
   for (const Step& s : e.steps) {
     if (s.scalar) run_step(e, s);

@@ -31,6 +31,7 @@ bool reads_whole(const Step& s, size_t operand) {
     case Builtin::index_or:
     case Builtin::index_a:
     case Builtin::reverse: return operand == 0;
+    case Builtin::gpu_probe: return operand >= 1 && operand <= s.operands.size() / 2;
     default: return false;
   }
 }

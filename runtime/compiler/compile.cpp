@@ -92,10 +92,28 @@ bool parse_backend(std::string_view text, Backend& backend) {
   return true;
 }
 
+namespace {
+// From the typed program of `c` on.
+Result<Compiled> compile_typed(Compiled c, const CompileOptions& options, DiagnosticSink& sink, Timings& timings);
+}  // namespace
+
+Result<Compiled> compile_again(const Compiled& compiled, std::vector<uint32_t> not_unique, Timings& timings) {
+  Compiled c;
+  c.program = compiled.program;
+  c.options = compiled.options;
+  c.backend = compiled.backend;
+  c.level = compiled.level;
+  c.not_unique = std::move(not_unique);
+  DiagnosticSink sink;  // has been told
+  const CompileOptions options = c.options;
+  return compile_typed(std::move(c), options, sink, timings);
+}
+
 Result<Compiled> compile(FileId file, const SourceManager& sources, const CompileOptions& options, DiagnosticSink& sink,
                          Timings& timings) {
   const Error in_sink{Fault::input, ""};
   Compiled c;
+  c.options = options;
   c.backend = options.backend.text();
   c.level = options.level;
   if (options.pool && options.until > Stage::outline)
@@ -110,6 +128,13 @@ Result<Compiled> compile(FileId file, const SourceManager& sources, const Compil
     if (sink.has_errors()) return in_sink;
   }
   if (options.until <= Stage::typed) return c;
+  return compile_typed(std::move(c), options, sink, timings);
+}
+
+namespace {
+
+Result<Compiled> compile_typed(Compiled c, const CompileOptions& options, DiagnosticSink& sink, Timings& timings) {
+  const Error in_sink{Fault::input, ""};
   std::optional<libdevice::Math> own_math;
   const ptx::Module* math = nullptr;
   if (calls_math(c.program)) {
@@ -130,6 +155,8 @@ Result<Compiled> compile(FileId file, const SourceManager& sources, const Compil
                                 .math = c.no_math.empty(),
                                 .beside_cells = !options.fuse_operators,
                                 .tops = options.fuse_operators,
+                                .joins = options.fuse_operators && options.fuse_joins,
+                                .not_unique = c.not_unique,
                                 .explain = false},
                                sink, timings);
     if (sink.has_errors()) return in_sink;

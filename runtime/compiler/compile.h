@@ -45,6 +45,7 @@ struct CompileOptions {
   bool dialect_v0 = false;
   outliner::Mode outline = outliner::Mode::full;
   bool fuse_operators = true;  // --fuse-operators: what runs as a fused operator has no kernel (outliner/grouping_fusion.h)
+  bool fuse_joins = true;      // joins by unique keys, and membership, are look-ups of kernels (outliner/joins.cpp)
   bool text_codes = true;      // text reaches kernels as codes (codegen.h)
   int level = 3;               // -O
   assembler::Scheduler scheduler = assembler::Scheduler::list;
@@ -72,12 +73,17 @@ struct Compiled {
   std::string no_math;  // why the program's functions of libdevice have no code; empty: they have, or there are none
   std::string backend;  // who made the cubin
   int level = 3;        // -O, for a device that compiles the PTX itself
+  CompileOptions options;             // that it was made with
+  std::vector<uint32_t> not_unique;  // joins whose left keys are known to repeat (outliner::Options)
 };
 
 // Fails with an empty message when `sink` says what is wrong. A kernel that code generation or our assembler cannot take yet is left out of
 // the module: the caller runs it on the reference interpreter and says so, or refuses.
 Result<Compiled> compile(FileId file, const SourceManager& sources, const CompileOptions& options, DiagnosticSink& sink,
                          Timings& timings);
+
+// The same program again, where keys of more joins turned out to repeat. What the options of `compiled` point to is still there.
+Result<Compiled> compile_again(const Compiled& compiled, std::vector<uint32_t> not_unique, Timings& timings);
 
 // The stage as text (cubin: the bytes), valid input for the program that reads that stage.
 Result<std::string> emit(const Compiled& compiled, Stage stage);

@@ -75,6 +75,7 @@ Bounds bounds_of_call(Builtin builtin, BasicType type, std::span<const Interval>
     case Builtin::range:
       if (const Bounds x = of(0); x.known()) result = {0, x.max > 0 ? x.max - 1 : 0};
       break;
+    case Builtin::gpu_probe: result = {-1, static_cast<int64_t>(longest)}; break;
     case Builtin::where:
     case Builtin::len: result = {0, static_cast<int64_t>(longest)}; break;
     case Builtin::date_year:

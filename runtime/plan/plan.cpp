@@ -59,6 +59,16 @@ TextClasses text_classes(const hir::Program& program, const hir::Function& f) {
       if (first == UINT32_MAX) first = v;
       parent[find(v)] = find(first);
     };
+    if (e.kind == hir::Expression::call && e.callee.kind == hir::FunctionRef::builtin &&
+        e.callee.builtin_id == Builtin::gpu_probe) {  // a column of the left side is compared with its own on the right
+      for (size_t k = 1, columns = e.operands.size() / 2; k <= columns; ++k) {
+        first = UINT32_MAX;
+        for (const hir::Operand& o : {e.operands[k], e.operands[k + columns]})
+          if (o.kind == hir::Operand::variable) join(o.id);
+        if (first != UINT32_MAX) compared.push_back(first);
+      }
+      continue;
+    }
     for (const hir::Operand& o : e.operands)
       if (o.kind == hir::Operand::variable) join(o.id);
     // A comparison gives no text: everything that gives none compares.

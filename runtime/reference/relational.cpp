@@ -109,22 +109,48 @@ Result<Value> member(Context&, Arguments a) {
   return make_bool(out);
 }
 
+// Per row of x the first row of y that equals it, or `missing`.
+std::vector<int64_t> first_rows(std::span<const Value> x, std::span<const Value> y, std::span<const BasicType> types,
+                                int64_t missing) {
+  std::vector<uint8_t> x_nan, y_nan;
+  std::vector<std::string> needles = row_keys(x, types, &x_nan), haystack = row_keys(y, types, &y_nan);
+  std::unordered_map<std::string_view, int64_t> first;
+  for (size_t i = 0; i < haystack.size(); ++i)
+    if (!y_nan[i]) first.emplace(haystack[i], static_cast<int64_t>(i));
+  std::vector<int64_t> out(needles.size(), missing);
+  for (size_t i = 0; i < needles.size(); ++i) {
+    auto it = first.find(needles[i]);
+    if (it != first.end() && !x_nan[i]) out[i] = it->second;
+  }
+  return out;
+}
+
 Result<Value> index_of(Context&, Arguments a) {
   ASSIGN_OR_RETURN(std::vector<Value> x, key_columns("index_of", a[0]));
   ASSIGN_OR_RETURN(std::vector<Value> y, key_columns("index_of", a[1]));
   if (x.size() != 1 || y.size() != 1) return input_error("`index_of` expects two vectors");
   ASSIGN_OR_RETURN(BasicType type, common_type("index_of", x[0], y[0]));
-  std::vector<uint8_t> x_nan, y_nan;
-  std::vector<std::string> needles = row_keys(x, {&type, 1}, &x_nan), haystack = row_keys(y, {&type, 1}, &y_nan);
-  std::unordered_map<std::string_view, int64_t> first;
-  for (size_t i = 0; i < haystack.size(); ++i)
-    if (!y_nan[i]) first.emplace(haystack[i], static_cast<int64_t>(i));
-  std::vector<int64_t> out(needles.size(), static_cast<int64_t>(haystack.size()));
-  for (size_t i = 0; i < needles.size(); ++i) {
-    auto it = first.find(needles[i]);
-    if (it != first.end() && !x_nan[i]) out[i] = it->second;
+  return make<int64_t>(BasicType::i64, first_rows(x, y, {&type, 1}, static_cast<int64_t>(y[0].size)));
+}
+
+// GPU.probe(number, left columns.., right columns..): per row on the right the first equal one on the left, or -1.
+Result<Value> probe(Context&, Arguments a) {
+  const size_t columns = a.size() / 2;
+  if (a.size() % 2 == 0) return input_error("`GPU.probe` expects as many columns on the left as on the right");
+  std::vector<Value> left, right;
+  std::vector<BasicType> types;
+  for (size_t k = 1; k <= columns; ++k) {
+    ASSIGN_OR_RETURN(const std::vector<Value> x, key_columns("GPU.probe", a[k]));
+    ASSIGN_OR_RETURN(const std::vector<Value> y, key_columns("GPU.probe", a[k + columns]));
+    if (x.size() != 1 || y.size() != 1) return input_error("`GPU.probe` expects vectors");
+    ASSIGN_OR_RETURN(const BasicType type, common_type("GPU.probe", x[0], y[0]));
+    if (k > 1 && (x[0].size != left[0].size || y[0].size != right[0].size))
+      return input_error("the columns of one side of `GPU.probe` differ in length");
+    left.push_back(x[0]);
+    right.push_back(y[0]);
+    types.push_back(type);
   }
-  return make<int64_t>(BasicType::i64, out);
+  return make<int64_t>(BasicType::i64, first_rows(right, left, types, -1));
 }
 
 enum class Predicate { eq, neq, lt, gt, leq, geq };
@@ -224,7 +250,8 @@ Result<Value> join_index(Context& context, Arguments a) {
 
 std::span<const BuiltinEntry> relational_builtins() {
   static constexpr BuiltinEntry entries[] = {{"unique", unique}, {"group", group},       {"order", order},
-                                             {"member", member}, {"index_of", index_of}, {"join_index", join_index}};
+                                             {"member", member}, {"index_of", index_of}, {"join_index", join_index},
+                                             {"GPU.probe", probe}};
   return entries;
 }
 

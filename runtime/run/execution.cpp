@@ -27,11 +27,14 @@ Run::Run(Engine::State& engine, Engine::Plan::State& plan, Timings& timings, std
   engine.buffers.allocate_singly(plan.options.alloc == EngineOptions::Alloc::driver);
 }
 Run::~Run() {
-  if (pending_) {  // after an error: nothing may still write to what is given back, nor be found by the next run
-    (void)device_.synchronize();
-    std::memset(plan_.errors->host, 0, plan_.errors->bytes);
-  }
+  settle();
   (void)sql_->take_launches();
+}
+void Run::settle() {
+  if (!pending_) return;
+  pending_ = false;
+  (void)device_.synchronize();
+  std::memset(plan_.errors->host, 0, plan_.errors->bytes);
 }
 
 Result<std::vector<Value>> Run::execute() {
@@ -59,6 +62,7 @@ Result<std::vector<Value>> Run::execute_once() {
   plan_.graphs = false;
   engine_.drop_cache();  // what was to be made in the graph is not there
   slots_ = plan_.steps.constants;
+  tables_.clear();
   launched_.clear();
   library_launched_.clear();
   (void)sql_->take_launches();
@@ -132,6 +136,7 @@ Result<std::vector<Value>> Run::steps() {
     auto done = step(s, results);
     if (!done) return located(done.error(), s.span);
     for (uint32_t slot : s.last_uses) slots_[slot] = nullptr;
+    drop_lookups();
   }
   return results;
 }

@@ -3,6 +3,7 @@
 //   transfer.cpp        values between host and device
 //   text_transfer.cpp   text: domains of vectors, and bringing several into one
 //   launch.cpp          kernels
+//   lookups.cpp         tables of rows by key, which kernels ask
 //   operator_calls.cpp  SQL operators
 //   complex_keys.cpp    complex numbers as their keys
 #pragma once
@@ -24,6 +25,8 @@ class Run {
   Run(Engine::State& engine, Engine::Plan::State& plan, Timings& timings, std::string* printed);
   ~Run();
   Result<std::vector<reference::Value>> execute();
+  // After an error: nothing may still write to what is given back, nor be found by the next run.
+  void settle();
   // Launches of library kernels, one entry per kernel.
   std::vector<KernelReport> take_library_reports();
   // Steps that the reference interpreter ran though they had a kernel or an operator: a phrase each, as Plan::fallbacks().
@@ -139,6 +142,13 @@ class Run {
   Result<ItemPtr> copy_input(const Step& s, size_t i, uint32_t parameter, const ItemPtr& input, bool sole);
   Result<void> reserve_scratch(uint64_t bytes);
 
+  // --- lookups.cpp ---
+  // The words of the table that a kernel asks for, which is filled once for all kernels of the run. Null: there is none for such keys.
+  Result<const operators::Lookup*> lookup_table(const codegen::KernelCode::Lookup& wanted, std::span<const ItemPtr> given,
+                                                std::span<const ItemPtr> inputs);
+  // Gives the memory of tables back whose columns nothing holds any more.
+  void drop_lookups();
+
   // --- operators.cpp ---
   // What an operator works in; temporary memory goes back with the object.
   class OperatorMemory final : public operators::Memory {
@@ -210,6 +220,14 @@ class Run {
   std::vector<std::string> fallbacks_;
   uint64_t texts_walked_ = 0;
   OperatorMemory text_memory_;
+  struct Table {
+    std::vector<ItemPtr> columns;    // as the kernel was given them
+    std::vector<DomainPtr> domains;  // of those that are texts
+    std::optional<int64_t> join;
+    std::unique_ptr<OperatorMemory> memory;
+    operators::Lookup lookup;
+  };
+  std::vector<Table> tables_;
   std::vector<BufferPtr> until_wait_;  // mapped memory that kernels may still write
   bool pending_ = false;               // launches since the last wait
   std::string failed_at_;              // what the call was for that failed on a GPU

@@ -288,6 +288,12 @@ Result<void> Run::launch(const Step& s) {
   std::vector<DomainPtr> domains;
   RETURN_IF_ERROR(texts_to_one_domain(state, f, inputs, domains));
   for (const ItemPtr& input : inputs) RETURN_IF_ERROR(to_device(input));
+  std::vector<std::vector<uint64_t>> tables;
+  for (const codegen::KernelCode::Lookup& l : code.lookups) {
+    ASSIGN_OR_RETURN(const operators::Lookup* table, lookup_table(l, given, inputs));
+    if (!table) return fall_back(s, "it looks up keys of more than 64 bits");
+    tables.push_back(table->words);
+  }
   ASSIGN_OR_RETURN(Geometry g, geometry(kernel, code, f, inputs, state.resident_blocks));
 
   std::vector<ItemPtr> outputs(f.result_types.size());
@@ -335,6 +341,7 @@ Result<void> Run::launch(const Step& s) {
       case codegen::ParameterRole::input_offsets: parameters.push_back(inputs[p.ordinal]->offsets); break;
       case codegen::ParameterRole::output_data: parameters.push_back(data_of(*outputs[p.ordinal])); break;
       case codegen::ParameterRole::output_size: parameters.push_back(outputs[p.ordinal]->size_slot); break;
+      case codegen::ParameterRole::lookup: parameters.push_back(tables[p.ordinal][p.part]); break;
       case codegen::ParameterRole::scratch: parameters.push_back(plan_.scratch ? plan_.scratch->address : 0); break;
       case codegen::ParameterRole::error:
         parameters.push_back(plan_.errors->address + 8 * uint64_t{s.kernel});

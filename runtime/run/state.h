@@ -109,6 +109,7 @@ struct Engine::Plan::State {
   std::string whole_program;  // why the reference interpreter runs all of it; empty: it does not
   std::optional<device::ModuleHandle> module;
   BufferPtr errors;                           // mapped: an error word per kernel, 0 = none
+  BufferPtr repeats;  // mapped: a word per number of a join, not 0 when a left key of it repeats; none: no such joins
   BufferPtr scratch;                          // of all kernels: each leaves it zero
   std::map<uint64_t, device::Address> sizes;  // size slots of numbers that the host knows
   std::vector<BufferPtr> size_pages;
@@ -121,6 +122,11 @@ struct Engine::Plan::State {
   bool graphs = true;            // false: one could not be made
   std::optional<Replay> replay;
   void drop_replay();
+  // What runs since keys that the code took to be unique turned out to repeat.
+  std::unique_ptr<Compiled> compiled_again;
+  std::unique_ptr<Plan> instead;
+  // The numbers of those joins, whose words are zero again then.
+  std::vector<uint32_t> take_repeats();
 
   State(const Compiled& c, const SourceManager& s, const EngineOptions& o, Engine::State& e);
   ~State();

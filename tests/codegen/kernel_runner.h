@@ -204,6 +204,7 @@ inline KernelRun run_kernel(const Generated& g, size_t k, const Columns& columns
         arguments.push_back(scratch = put(start.data(), scratch_size));
         break;
       }
+      case codegen::ParameterRole::lookup: ADD_FAILURE() << "look-ups run in engines"; break;
       case codegen::ParameterRole::error: arguments.push_back(error = put64(0)); break;
     }
   }

@@ -153,6 +153,9 @@ TEST(Rules, ResultTypes) {
       {"a:bool, b:list<i32>", "@compress(a, b)", "error"},
       {"a:i32, b:f64", "@index_of(a, b)", "i64"},
       {"a:date, b:i32", "@index_of(a, b)", "error"},
+      {"a:date, b:i32", "@GPU.probe(0:i64, b, a, b, a)", "i64"},
+      {"a:date, b:i32", "@GPU.probe(0:i64, b, a, a, b)", "error"},
+      {"a:date, b:i32", "@GPU.probe(0:i64, b, a, b)", "error"},
       {"a:i32, b:sym", "@take(a, b)", "sym"},
       {"a:f32, b:sym", "@drop(a, b)", "error"},
       {"a:i64, b:bool", "@vector(a, b)", "bool"},
@@ -350,8 +353,8 @@ TEST(Builtins, MathFunctionsAreThoseThatTheGpuHasNoInstructionFor) {
 
 TEST(Builtins, TableHoldsTheFactsOfTheSpecification) {
   EXPECT_EQ(builtin_names().size(), 116u);
-  EXPECT_EQ(gpu_names().size(), 21u);
-  EXPECT_EQ(builtin_count(), 137u);
+  EXPECT_EQ(gpu_names().size(), 22u);
+  EXPECT_EQ(builtin_count(), 138u);
   Builtin b;
   EXPECT_TRUE(find_builtin("enlist", b) && b == Builtin::list);
   EXPECT_TRUE(find_builtin("index_assign", b) && b == Builtin::index_a);
@@ -378,6 +381,7 @@ TEST(Builtins, TableHoldsTheFactsOfTheSpecification) {
       {Builtin::index, ShapeRule::index, GeometryRule::result, Device::gpu, 1, false, false},
       {Builtin::index_a, ShapeRule::index_a, GeometryRule::argument1, Device::gpu, 1, true, false},
       {Builtin::index_of, ShapeRule::argument0, GeometryRule::result, Device::gpu, 2, false, false},
+      {Builtin::gpu_probe, ShapeRule::probe, GeometryRule::result, Device::gpu, 0, false, false},
       {Builtin::append, ShapeRule::append, GeometryRule::result, Device::gpu, 3, false, false},
       {Builtin::reverse, ShapeRule::argument0, GeometryRule::result, Device::gpu, 1, false, false},
       {Builtin::take, ShapeRule::take, GeometryRule::argument1, Device::gpu, 0, false, false},

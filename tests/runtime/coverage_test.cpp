@@ -454,6 +454,8 @@ void selection(std::vector<Case>& out) {
                      {"r"}});
       out.push_back({Builtin::append, {t, u}, fmt::format("$r:? = @append({}, {});", x, column(u, 'b')), {"r"}});
       out.push_back({Builtin::index_of, {t, u}, fmt::format("$r:? = @index_of({}, {});", x, column(u, 'd')), {"r"}});
+      out.push_back(
+          {Builtin::gpu_probe, {t, u}, fmt::format("$r:? = @GPU.probe(-1:i64, {}, {});", column(u, 'd'), x), {"r"}});
     }
   }
 }
@@ -557,6 +559,11 @@ constexpr Family families[] = {{"unary", unary},         {"binary", binary},    
 bool on_all(const Case&) { return true; }
 bool on_wide(const Case& c) { return std::any_of(c.types.begin(), c.types.end(), hir::is_wide); }
 
+bool on_no_keys(const Case& c) {
+  return std::any_of(c.types.begin(), c.types.end(),
+                     [](BasicType t) { return hir::is_float(t) || hir::is_wide(t) || t == BasicType::complex; });
+}
+
 struct Missing {
   const char* builtins;  // names between spaces; in an each form: of the function
   bool (*applies)(const Case&);
@@ -564,6 +571,7 @@ struct Missing {
 };
 constexpr Missing without_code[] = {
     {" randk ", on_all, "random numbers are drawn in the order of the program, on the host"},
+    {" GPU.probe ", on_no_keys, "look-ups are by integers, dates and texts: the outliner writes no others"},
     {" sum min max scan_sum scan_min scan_max order GPU.top_lib group unique member index_of append join_index ", on_wide,
      "operators and reductions of i128 run on the reference interpreter"},
 };

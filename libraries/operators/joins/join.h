@@ -54,13 +54,14 @@ struct JoinTable {
   uint64_t slot_capacity = 0;  // slots at most
 };
 constexpr int64_t control_duplicates = 0;  // u32: some key occurs more than once
-constexpr int64_t control_slots = 4;       // u32: slots in use by the scheme
+using lookup::control_slots;               // u32: slots in use by the scheme
 constexpr int64_t control_ticket = 8;      // u32: tiles of the first probe
 constexpr int64_t control_bytes = 256;
 
-// Queues the build. word_count: look-back words that the caller will need.
+// Queues the build. word_count: look-back words that the caller will need. duplicates: where a u32 becomes 1 when some key occurs more than
+// once; 0: in the control memory.
 Result<JoinTable> build_join(Library& library, const JoinShape& shape, const KeyLayout& layout, const Side& left,
-                             uint64_t word_count, Memory& memory);
+                             uint64_t word_count, Memory& memory, Address duplicates = 0);
 void add(Arguments& a, const JoinTable& table);
 
 // ---- in kernels

@@ -7,6 +7,7 @@
 #include <algorithm>
 
 #include "libraries/operators/joins/join.h"
+#include "libraries/operators/operators.h"
 
 namespace rndn::operators {
 
@@ -60,13 +61,12 @@ uint32_t build_enter(ptx::Module& module, std::string_view name, const JoinShape
   b.set_block_size(block_threads);
   SideCode left = side_code(b, "left", shape, shape.left_single);
   TableCode table = table_code(b, shape, kind);
+  const Parameter duplicates_at = b.parameter<U64>("duplicates");
   const Thread t = thread_of(b);
   left.start(b);
   table.start(b);
   Reg<U32> last = b.sub(left.rows, 1);
-  const auto duplicate = [&](Condition when) {
-    store_if<U32>(b, when, Space::global, At(table.control_at, control_duplicates), 1);
-  };
+  Reg<U32> repeated = b.constant<U32>(0);  // 1: this thread met a key that is there already
   for_tiles(b, tiles_of(b, left.rows, tile_rows), [&](Reg<U32> tile) {
     Reg<U32> rows[items];
     Key keys[items];
@@ -83,7 +83,7 @@ uint32_t build_enter(ptx::Module& module, std::string_view name, const JoinShape
         const At at = element_at(b, table.slots_at, keys[k].narrow, 4);
         b.unless(keys[k].valid).bra(done);
         Reg<U32> old = b.atom<U32>(ptx::AtomicOp::max, Space::global, at, mark);
-        duplicate(b.setp(Is::ne, old, 0));
+        b.when(b.setp(Is::ne, old, 0)).constant<U32>(1, repeated);
         b.bind(done);
         continue;
       }
@@ -107,7 +107,7 @@ uint32_t build_enter(ptx::Module& module, std::string_view name, const JoinShape
                            load_element(b, left.types[c], left.at(b, c, rows[k])), Combine::and_, same, same);
         b.unless(same).bra(other);
       }
-      b.st<U32>(Space::global, At(table.control_at, control_duplicates), 1);
+      b.constant<U32>(1, repeated);
       b.red<U32>(ptx::AtomicOp::max, Space::global, at, mark);  // the low half; the tag stays
       b.bra(done);
       b.bind(other);
@@ -116,6 +116,10 @@ uint32_t build_enter(ptx::Module& module, std::string_view name, const JoinShape
       b.bind(done);
     }
   });
+  // Once per warp: the word may be the host's.
+  Reg<U32> met = b.ballot(b.setp(Is::ne, repeated, 0));
+  Reg<Pred> says = b.setp(Is::ne, ptx::Combine::and_, met, 0, b.setp(Is::eq, t.lane, 0));
+  store_if<U32>(b, says, Space::global, At(b.ld_param(duplicates_at)), 1);
   b.ret();
   b.finish();
   return block_threads;
@@ -171,7 +175,7 @@ std::string JoinShape::name() const {
 }
 
 Result<JoinTable> build_join(Library& library, const JoinShape& shape, const KeyLayout& layout, const Side& left,
-                             uint64_t word_count, Memory& memory) {
+                             uint64_t word_count, Memory& memory, Address duplicates) {
   JoinTable table;
   table.layout = layout;
   const bool narrow = layout.shape.form == KeyForm::narrow;
@@ -207,11 +211,33 @@ Result<JoinTable> build_join(Library& library, const JoinShape& shape, const Key
   Arguments a;
   add(a, keys);
   add(a, table);
+  a.add(duplicates ? duplicates : table.control + control_duplicates);
   uint64_t bytes = 0;
   for (const Vector& v : keys.columns) bytes += width(v.type);
   RETURN_IF_ERROR(library.launch(*enter, library.grid(*enter, tiles_for(left.capacity, tile_rows)), a,
                                  left.capacity * (bytes + slot_bytes)));
   return table;
+}
+
+Result<Lookup> lookup_table(Library& library, std::span<const Vector> columns, Address duplicates, Memory& memory) {
+  ASSIGN_OR_RETURN(const Side left, make_side({columns.begin(), columns.end()}));
+  KeyLayout layout = layout_keys(columns);
+  if (layout.shape.form == KeyForm::hashed) return Lookup{};
+  // Kernels that ask compute keys in 64 bits, whatever the type: a contribution is the distance from the type's least number.
+  for (size_t c = 0; c < columns.size(); ++c) {
+    if (layout.shape.columns[c].rebased || is_wide(columns[c].type)) continue;
+    layout.shape.columns[c].rebased = true;
+    layout.min[c] = columns[c].type == Type::i32 ? static_cast<uint64_t>(int64_t{INT32_MIN}) : 0;
+  }
+  const JoinShape shape{.key = layout.shape, .left_single = left.single};
+  ASSIGN_OR_RETURN(const JoinTable table, build_join(library, shape, layout, left, 0, memory, duplicates));
+  const uint64_t form = table.kind == JoinTable::direct             ? lookup::direct
+                        : layout.shape.form == KeyForm::narrow ? lookup::exact
+                                                                    : lookup::compared;
+  Lookup out{{table.slots, table.control, form}};
+  for (size_t c = 0; c < columns.size(); ++c)
+    out.words.insert(out.words.end(), {layout.min[c], layout.span[c], layout.shift[c]});
+  return out;
 }
 
 void add(Arguments& a, const JoinTable& table) {

@@ -1,0 +1,333 @@
+// Joins by unique keys, and membership, as look-ups that kernels do: `GPU.probe` gives every row of the right side the
+// first equal row of the left side, or -1, element by element, and so is fused with what is made of it.
+//
+// In: main with its calls replaced, and its shapes. Out: a main of which those calls are rewritten:
+//   pairs = join_index(@eq.., L, R)   row = GPU.probe(n, L.., R..)    n: which join_index of main this is
+//                                     hit = geq(row, 0)
+//   l = index(pairs, 0)               l = compress(hit, row)
+//   r = index(pairs, 1)               r = where(hit)
+//   v = index(w, r)                   v = compress(hit, w)            w: as long as the right side
+//   m = member(x, y)                  row = GPU.probe(-1, y, x); m = geq(row, 0)
+//   i = index_of(x, y)                row, hit as for member; i = select(hit, row, len(y))
+// Pairs come by right row, and where no left key repeats there is one at most: the order of rows stays. That none repeats
+// is taken for granted: the build of the table says when it was wrong, and the program is then compiled with that join in
+// Options::not_unique (runtime/engine.h). Membership and index_of are right whatever the keys are.
+// Keys are columns of integers, dates and texts, at most three, all rows of which are there: no literals, no single rows.
+// Values are followed by their data objects (shapes.cpp), so that copies and second assignments need no thought.
+// Cost: O(joins x statements). Leaves out: programs with control flow in main, where objects merge; other predicates than
+// equality; sets that stand in the program.
+#include <algorithm>
+#include <map>
+#include <set>
+
+#include "outliner/analysis.h"
+
+namespace rndn::outliner {
+namespace {
+
+using hir::BasicType;
+using hir::Builtin;
+using hir::Expression;
+using hir::ExpressionId;
+using hir::Function;
+using hir::Operand;
+using hir::Statement;
+using hir::StatementId;
+using hir::VariableId;
+
+constexpr size_t most_columns = 3;
+constexpr int64_t no_join = -1;
+
+struct Join {
+  size_t place = 0;
+  int64_t number = no_join;
+  std::vector<VariableId> left, right;
+  std::vector<std::pair<StatementId, int64_t>> sides;  // index(pairs, 0 or 1)
+  std::vector<StatementId> picks;                      // index(w, right rows)
+};
+
+class Finder {
+ public:
+  Finder(hir::Program& program, const Function& main, const Options& options, Shapes& shapes, ShapeTable& table)
+      : program_(program), main_(main), options_(options), shapes_(shapes), table_(table) {}
+
+  bool find(DiagnosticSink& sink, Function& own, std::vector<uint32_t>& joins) {
+    if (!main_.parameters.empty() || !flatten(main_, main_.body, order_)) return false;
+    writers_.resize(main_.variables.size());
+    for (size_t place = 0; place < order_.size(); ++place) {
+      for (const Value& v : facts(place).results)
+        if (!is_none(v.object)) made_.try_emplace(v.object, place);
+      for (const hir::Target& t : statement(place).targets)
+        if (t.kind == hir::Target::variable) ++writers_[t.id];
+    }
+    uint32_t number = 0;
+    for (size_t place = 0; place < order_.size(); ++place) {
+      const std::optional<Builtin> b = called_builtin(main_, statement(place));
+      if (b == Builtin::join_index) {
+        Join join{.place = place, .number = number};
+        if (!excluded(number++) && matches(join) && follow(join)) found_.push_back(std::move(join));
+      } else if (b == Builtin::member || b == Builtin::index_of) {
+        Join join{.place = place};
+        if (searches(join)) found_.push_back(std::move(join));
+      }
+    }
+    if (found_.empty()) return false;
+    if (&own != &main_) own = main_;
+    for (const hir::Variable& v : own.variables) names_.insert(v.name);
+    for (const Join& join : found_) {
+      if (join.number != no_join) joins.push_back(static_cast<uint32_t>(join.number));
+      rewrite(own, join);
+    }
+    const size_t first = found_.front().place;
+    order_.clear();
+    (void)flatten(own, own.body, order_);
+    shapes_.statements.raw().resize(own.statements.size());
+    analyse_again(program_, own, table_, sink, order_, first, shapes_);
+    return true;
+  }
+
+ private:
+  const Statement& statement(size_t place) const { return main_.statements[order_[place]]; }
+  const StatementFacts& facts(size_t place) const { return shapes_.statements[order_[place]]; }
+  const Expression& call(size_t place) const {
+    return main_.expressions[innermost(main_, statement(place).value)];
+  }
+  bool excluded(uint32_t number) const {
+    return std::find(options_.not_unique.begin(), options_.not_unique.end(), number) != options_.not_unique.end();
+  }
+  bool gives_variable(size_t place) const {
+    const Statement& s = statement(place);
+    return s.kind == Statement::assign && s.targets.size() == 1 && s.targets[0].kind == hir::Target::variable;
+  }
+
+  // A column as the key of a probe.
+  bool is_key(const Operand& o, const Value& v) const {
+    if (o.kind != Operand::variable || is_none(v.shape) || table_[v.shape].kind != Shape::vector ||
+        is_scalar(table_, v.shape))
+      return false;
+    const hir::TypeId type = main_.variables[o.variable_id()].type;
+    if (!program_.types->is_basic(type)) return false;
+    const BasicType basic = program_.types->basic_of(type);
+    return is_probe_key(basic) && (options_.text_codes || !hir::is_text(basic));
+  }
+  bool comparable(VariableId x, VariableId y) const {
+    const BasicType a = program_.types->basic_of(main_.variables[x].type),
+                    b = program_.types->basic_of(main_.variables[y].type);
+    const auto is_number = [](BasicType t) {
+      return hir::is_integer(t) && t != BasicType::boolean && t != BasicType::character;
+    };
+    return a == b || (is_number(a) && is_number(b)) || (hir::is_text(a) && hir::is_text(b));
+  }
+
+  // The columns of a side of a join: a vector, or the cells of a `list`. They have one shape.
+  bool columns_of(size_t place, size_t operand, std::vector<VariableId>& out, ShapeId& shape) const {
+    const Operand* operands = &call(place).operands[operand];
+    const Value* values = &facts(place).operands[operand];
+    size_t count = 1;
+    if (!is_none(values->shape) && table_[values->shape].kind == Shape::list) {
+      const auto made = made_.find(values->object);
+      if (is_none(values->object) || made == made_.end() ||
+          called_builtin(main_, statement(made->second)) != Builtin::list ||
+          statement(made->second).value != innermost(main_, statement(made->second).value))
+        return false;
+      operands = call(made->second).operands.begin();
+      values = facts(made->second).operands.begin();
+      count = call(made->second).operands.size();
+    }
+    if (count == 0 || count > most_columns) return false;
+    shape = values[0].shape;
+    for (size_t k = 0; k < count; ++k) {
+      if (!is_key(operands[k], values[k]) || values[k].shape != shape) return false;
+      const VariableId v = operands[k].variable_id();
+      if (count > 1 && writers_[index(v)] != 1) return false;  // the list keeps what it was
+      out.push_back(v);
+    }
+    return true;
+  }
+
+  // A join by equality of columns that can be keys.
+  bool matches(Join& join) {
+    if (!gives_variable(join.place) || statement(join.place).value != innermost(main_, statement(join.place).value))
+      return false;
+    const Expression& e = call(join.place);
+    const size_t functions = e.operands.size() - 2;
+    size_t predicates = 0;
+    for (size_t k = 0; k < functions; ++k) {
+      if (e.operands[k].kind != Operand::literal) return false;
+      const auto* refs =
+          std::get_if<std::vector<hir::FunctionRef>>(&program_.literals[e.operands[k].literal_id()].values);
+      if (!refs) return false;
+      predicates += refs->size();
+      for (const hir::FunctionRef& f : *refs)
+        if (f.kind != hir::FunctionRef::builtin || f.builtin_id != Builtin::eq) return false;
+    }
+    ShapeId left{};
+    if (!columns_of(join.place, functions, join.left, left) ||
+        !columns_of(join.place, functions + 1, join.right, right_shape_) || join.left.size() != join.right.size() ||
+        (predicates != 1 && predicates != join.left.size()))
+      return false;
+    for (size_t k = 0; k < join.left.size(); ++k)
+      if (!comparable(join.left[k], join.right[k])) return false;
+    return true;
+  }
+
+  // False: something else than the two row numbers is made of the pairs.
+  bool follow(Join& join) {
+    const ObjectId pairs = facts(join.place).results[0].object;
+    std::set<ObjectId> right_rows;
+    for (size_t at = join.place + 1; at < order_.size(); ++at) {
+      const StatementFacts& f = facts(at);
+      const bool is_index = gives_variable(at) && called_builtin(main_, statement(at)) == Builtin::index;
+      for (size_t k = 0; k < f.operands.size(); ++k) {
+        if (f.operands[k].object != pairs) continue;
+        if (!is_index || k != 0 || !f.operands[1].constant || f.operands[1].object == pairs) return false;
+        const int64_t side = *f.operands[1].constant;
+        if (side != 0 && side != 1) return false;
+        join.sides.emplace_back(order_[at], side);
+        if (side == 1) right_rows.insert(f.results[0].object);
+      }
+      if (!is_index || !right_rows.contains(f.operands[1].object) || f.operands[0].shape != right_shape_) continue;
+      const Operand& of = call(at).operands[0];
+      if (of.kind == Operand::variable && program_.types->is_basic(main_.variables[of.variable_id()].type))
+        join.picks.push_back(order_[at]);
+    }
+    return !join.sides.empty();
+  }
+
+  // member(x, y), index_of(x, y)
+  bool searches(Join& join) const {
+    const Expression& e = call(join.place);
+    const StatementFacts& f = facts(join.place);
+    if (!gives_variable(join.place) || !is_key(e.operands[0], f.operands[0]) || !is_key(e.operands[1], f.operands[1]))
+      return false;
+    // A set that stands in the program is small, and tested element by element.
+    if (table_[table_[f.operands[1].shape].size].kind == Size::constant) return false;
+    join.right = {e.operands[0].variable_id()};
+    join.left = {e.operands[1].variable_id()};
+    return comparable(join.left[0], join.right[0]);
+  }
+
+  // ---- rewriting
+
+  static Operand operand(const Function& f, VariableId v) {
+    return {.kind = Operand::variable, .id = index(v), .name = f.variables[v].name};
+  }
+  Operand integer(int64_t value) {
+    const hir::LiteralId literal = program_.literals.add(
+        {.type = program_.types->basic(BasicType::i64), .values = std::vector<int64_t>{value}});
+    return {.kind = Operand::literal, .id = index(literal)};
+  }
+  VariableId fresh(Function& f, std::string_view stem, BasicType type) {
+    for (;;) {
+      const NameId name = program_.names->intern(fmt::format("{}_{}", stem, ++fresh_));
+      if (!names_.insert(name).second) continue;
+      return f.variables.add({.name = name, .type = program_.types->basic(type)});
+    }
+  }
+  // Makes the expression a call of that builtin, its type staying what it is.
+  void becomes(Expression& e, Builtin builtin, InlineVector<Operand, 2> operands) {
+    const std::string_view name = hir::row(builtin).name;
+    const size_t dot = name.find('.');
+    const bool of_module = dot != std::string_view::npos;
+    e.kind = Expression::call;
+    e.callee = {.kind = hir::FunctionRef::builtin,
+                .module = of_module ? program_.names->intern(name.substr(0, dot)) : none<NameId>(),
+                .name = program_.names->intern(of_module ? name.substr(dot + 1) : name),
+                .builtin_id = builtin,
+                .span = e.callee.span};
+    e.operands = std::move(operands);
+  }
+  // v = builtin(operands)
+  void assign(Function& f, Statement& s, VariableId v, Builtin builtin, InlineVector<Operand, 2> operands) {
+    Expression e{.kind = Expression::call, .span = s.span};
+    e.types.push_back(f.variables[v].type);
+    becomes(e, builtin, std::move(operands));
+    s.kind = Statement::assign;
+    s.value = f.expressions.add(std::move(e));
+    hir::Target t{.kind = hir::Target::variable, .id = index(v), .name = f.variables[v].name, .declares = true};
+    t.declared_type = f.variables[v].type;
+    t.span = s.span;
+    s.targets.clear();
+    s.targets.push_back(t);
+  }
+  StatementId add(Function& f, Span span, VariableId v, Builtin builtin, InlineVector<Operand, 2> operands) {
+    Statement s{.span = span};
+    assign(f, s, v, builtin, std::move(operands));
+    return f.statements.add(std::move(s));
+  }
+  static void insert(Function& f, StatementId at, bool behind, const std::vector<StatementId>& more) {
+    for (hir::Block& block : f.blocks) {
+      auto& list = block.statements;
+      const auto found = std::find(list.begin(), list.end(), at);
+      if (found == list.end()) continue;
+      list.insert(found + (behind ? 1 : 0), more.begin(), more.end());
+      return;
+    }
+  }
+
+  void rewrite(Function& f, const Join& join) {
+    const StatementId id = order_[join.place];
+    const Span span = f.statements[id].span;
+    const VariableId row = fresh(f, "row", BasicType::i64);
+    InlineVector<Operand, 2> columns;
+    columns.push_back(integer(join.number));
+    for (const std::vector<VariableId>* side : {&join.left, &join.right})
+      for (VariableId v : *side) columns.push_back(operand(f, v));
+    if (join.number == no_join) {
+      const ExpressionId inner = innermost(f, f.statements[id].value);
+      const bool member = f.expressions[inner].callee.builtin_id == Builtin::member;
+      std::vector<StatementId> before{add(f, span, row, Builtin::gpu_probe, std::move(columns))};
+      if (member) {
+        becomes(f.expressions[inner], Builtin::geq, {operand(f, row), integer(0)});
+      } else {
+        const VariableId hit = fresh(f, "hit", BasicType::boolean), length = fresh(f, "length", BasicType::i64);
+        before.push_back(add(f, span, hit, Builtin::geq, {operand(f, row), integer(0)}));
+        before.push_back(add(f, span, length, Builtin::len, {operand(f, join.left[0])}));
+        becomes(f.expressions[inner], Builtin::select, {operand(f, hit), operand(f, row), operand(f, length)});
+      }
+      insert(f, id, false, before);
+      return;
+    }
+    const VariableId hit = fresh(f, "hit", BasicType::boolean);
+    assign(f, f.statements[id], row, Builtin::gpu_probe, std::move(columns));
+    insert(f, id, true, {add(f, span, hit, Builtin::geq, {operand(f, row), integer(0)})});
+    for (const auto& [at, side] : join.sides) {
+      Expression& e = f.expressions[innermost(f, f.statements[at].value)];
+      if (side == 0)
+        becomes(e, Builtin::compress, {operand(f, hit), operand(f, row)});
+      else
+        becomes(e, Builtin::where, {operand(f, hit)});
+    }
+    for (StatementId at : join.picks) {
+      Expression& e = f.expressions[innermost(f, f.statements[at].value)];
+      becomes(e, Builtin::compress, {operand(f, hit), Operand(e.operands[0])});
+    }
+  }
+
+  hir::Program& program_;
+  const Function& main_;
+  const Options& options_;
+  Shapes& shapes_;
+  ShapeTable& table_;
+  std::vector<StatementId> order_;
+  std::map<ObjectId, size_t> made_;  // by which statement, as a place in order_
+  std::vector<uint32_t> writers_;    // per variable
+  std::vector<Join> found_;
+  ShapeId right_shape_{};  // of the join that is looked at
+  std::set<NameId> names_;
+  uint32_t fresh_ = 0;
+};
+
+}  // namespace
+
+bool find_probes(hir::Program& program, const Function& main, ShapeTable& table, DiagnosticSink& sink,
+                 const Options& options, Shapes& shapes, Function& own, std::vector<uint32_t>& joins) {
+  const bool any = std::any_of(main.expressions.begin(), main.expressions.end(), [](const Expression& e) {
+    return e.kind == Expression::call && e.callee.kind == hir::FunctionRef::builtin &&
+           (e.callee.builtin_id == Builtin::join_index || e.callee.builtin_id == Builtin::member ||
+            e.callee.builtin_id == Builtin::index_of);
+  });
+  return any && Finder(program, main, options, shapes, table).find(sink, own, joins);
+}
+
+}  // namespace rndn::outliner

@@ -1,0 +1,147 @@
+// GPU.probe: the first row of a table with an item's key, or -1.
+//
+// The table is filled before the launch (libraries/operators/joins/join_table.cpp); ptx/lookup says what it is like. Which form
+// it has is known at the launch, so that it is a uniform branch; its words are parameters, which take no registers. The items
+// that are looked up side by side send their first loads together; a warp waits once for all of them. Keys are made in 64 bits
+// whatever the columns' types are.
+// Cost: one access of 4 or 8 bytes per item where no other key is in the way, one more per column for keys beyond 32 bits.
+// Leaves out: keys beyond 64 bits, for which no table is made.
+#include <algorithm>
+
+#include "libraries/base/errors/check.h"
+#include "ptx/codegen/emitter.h"
+#include "ptx/lookup/lookup.h"
+
+namespace rndn::codegen {
+
+using ptx::Combine;
+using ptx::Compare;
+using ptx::LabelId;
+
+namespace {
+
+struct Key {
+  std::vector<Reg<S64>> elements;  // of the columns
+  Reg<U64> value;
+  Reg<Pred> valid;
+};
+
+Key make_key(Emitter& e, const Lookup& lookup, const ProbeItem& item) {
+  Builder& b = e.b;
+  Key key;
+  for (size_t c = 0; c < lookup.columns.size(); ++c) {
+    const auto word = [&](uint32_t w) { return b.ld_param(lookup.words[lookup::columns + lookup::per_column * c + w]); };
+    key.elements.push_back(reg<S64>(in_register(e, convert(e, item.key[c], BasicType::i64))));
+    Reg<U64> part = b.sub(Builder::as<U64>(key.elements[c]), word(lookup::least));
+    const Reg<Pred> before = c == 0 ? item.wanted : key.valid;
+    key.valid = before.valid() ? b.setp(Compare::le, Combine::and_, part, word(lookup::span), before)
+                               : b.setp(Compare::le, part, word(lookup::span));
+    key.value = c == 0 ? part : b.or_(key.value, b.shl(part, b.cvt<U32>(word(lookup::shift))));
+  }
+  return key;
+}
+
+// same = the left side's row has the key's elements
+Reg<Pred> same_elements(Emitter& e, const Lookup& lookup, Reg<U32> row, const Key& key) {
+  Builder& b = e.b;
+  Reg<Pred> same;
+  for (size_t c = 0; c < lookup.columns.size(); ++c) {
+    const BasicType type = e.type_of(lookup.columns[c]);
+    const Element x = load_where(e, type, b.mad_wide(row, width_of(type), b.ld_param(lookup.data[c])), {});
+    Reg<S64> element = reg<S64>(in_register(e, convert(e, x, BasicType::i64)));
+    same = same.valid() ? b.setp(Compare::eq, Combine::and_, element, key.elements[c], same)
+                        : b.setp(Compare::eq, element, key.elements[c]);
+  }
+  return same;
+}
+
+}  // namespace
+
+void Lookup::load(Builder& b) {
+  count = b.ld<U32>(Space::global, Address(b.ld_param(words[lookup::control]), lookup::control_slots));
+}
+
+std::vector<Element> look_up(Emitter& e, const Lookup& lookup, std::span<const ProbeItem> items) {
+  Builder& b = e.b;
+  std::vector<Key> keys;
+  for (const ProbeItem& item : items) keys.push_back(make_key(e, lookup, item));
+  std::vector<Reg<U32>> marks;  // ~row, or 0
+  for (size_t k = 0; k < keys.size(); ++k) marks.push_back(b.constant<U32>(0));
+  const LabelId hashed = b.label(), done = b.label();
+  Reg<U64> slots = b.mov(b.ld_param(lookup.words[lookup::slots])), form = b.mov(b.ld_param(lookup.words[lookup::form]));
+  b.when(b.setp(Compare::ne, form, uint64_t{lookup::direct})).bra_uni(hashed);
+  for (size_t k = 0; k < keys.size(); ++k) {
+    const Address at(b.mad_wide(b.cvt<U32>(keys[k].value), 4u, slots));
+    b.when(keys[k].valid).ld<U32>(Space::global, at, marks[k]);
+  }
+  b.bra_uni(done);
+  b.bind(hashed);
+  std::vector<Reg<U32>> places, tags;
+  std::vector<Reg<U64>> found;
+  for (const Key& key : keys) {
+    places.push_back(lookup::place_of(b, lookup::hash(b, key.value), lookup.count));
+    tags.push_back(lookup::tag(b, key.value));
+    found.push_back(b.constant<U64>(0));
+    const Address at(b.mad_wide(places.back(), 8u, slots));
+    b.when(key.valid).ld<U64>(Space::global, at, found.back());
+  }
+  for (size_t k = 0; k < keys.size(); ++k) {
+    const LabelId again = b.label(), other = b.label(), ends = b.label();
+    b.bind(again);
+    b.when(b.setp(Compare::eq, found[k], 0)).bra(ends);
+    auto [mark, its_tag] = b.unpack(found[k]);
+    b.when(b.setp(Compare::ne, its_tag, tags[k])).bra(other);
+    b.when(b.setp(Compare::eq, form, uint64_t{lookup::exact})).bra(ends);
+    b.when(same_elements(e, lookup, b.not_(mark), keys[k])).bra(ends);
+    b.bind(other);
+    lookup::next_place(b, places[k], lookup.count);
+    const Address at(b.mad_wide(places[k], 8u, slots));
+    b.ld<U64>(Space::global, at, found[k]);
+    b.bra(again);
+    b.bind(ends);
+    b.cvt<U32>(found[k], marks[k]);
+  }
+  b.bind(done);
+  std::vector<Element> rows;
+  for (size_t k = 0; k < keys.size(); ++k) {
+    Reg<S64> row = Builder::as<S64>(b.cvt<U64>(b.not_(marks[k])));
+    rows.push_back(element(BasicType::i64, b.selp(row, -1, b.setp(Compare::ne, marks[k], 0)), items[k].mask));
+  }
+  return rows;
+}
+
+ProbeItem probe_item(Emitter& e, const Step& step) {
+  ProbeItem item;
+  const size_t columns = step.operands.size() / 2;
+  for (size_t k = columns + 1; k <= 2 * columns; ++k) {
+    item.key.push_back(operand_element(e, step.operands[k]));
+    item.mask = both(e, item.mask, item.key.back().mask);
+  }
+  item.wanted = active(e, item.mask);
+  return item;
+}
+
+const Lookup& lookup_of(const Emitter& e, const Step& step) {
+  for (const Lookup& l : e.lookups)
+    if (l.step == step.id) return l;
+  CHECK(false, "a probe without a table");
+}
+
+void plan_lookup(Emitter& e, const Step& step) {
+  Lookup lookup{.step = step.id};
+  KernelCode::Lookup code;
+  const auto& parameters = e.function.parameters;
+  for (size_t k = 1; k <= step.operands.size() / 2; ++k) {
+    const hir::VariableId v = step.operands[k].variable_id();
+    const auto at = std::find(parameters.begin(), parameters.end(), v);
+    if (at == parameters.end()) return refuse(e, "a look-up in what the kernel makes", step.id);
+    lookup.columns.push_back(v);
+    code.columns.push_back(static_cast<uint32_t>(at - parameters.begin()));
+  }
+  const auto* number = std::get_if<std::vector<int64_t>>(&e.program.literals[step.operands[0].literal_id()].values);
+  if (number && number->front() >= 0) code.join = number->front();
+  e.lookups.push_back(std::move(lookup));
+  e.code.lookups.push_back(std::move(code));
+}
+
+}  // namespace rndn::codegen

@@ -1,0 +1,39 @@
+// Tables of rows by key: what the kernels that fill them (libraries/operators/joins) and the kernels
+// that ask them (there, and ptx/codegen) agree on.
+//
+// A table has one row per key, the smallest, in one of three forms:
+//   direct    slots: u32 per key: ~row, or 0
+//   exact     slots: u64, {tag, ~row} with the tag in the high half, or 0; from
+//             place_of(hash(key), count) on, at most half of them taken. Keys are below 2^32 and
+//             their own tags
+//   compared  the same for wider keys, which are compared through the columns where tags agree
+// A key of several columns is their contributions, element - least, shifted together; an element
+// whose contribution exceeds the column's span is in no row.
+// Open addressing with linear probing: Knuth, "The Art of Computer Programming", vol. 3, 6.4.
+#pragma once
+#include <cstdint>
+
+#include "ptx/builder.h"
+
+namespace rndn::lookup {
+
+enum Form : uint64_t { direct, exact, compared };
+
+// What a kernel that asks a table gets: these words, then three per column of the key.
+enum Word : uint32_t { slots, control, form, columns };
+enum ColumnWord : uint32_t { least, span, shift, per_column };
+
+// In the table's control memory: u32, how many slots are in use by the scheme.
+inline constexpr int64_t control_slots = 4;
+
+// Hashes of 32 and 64 bits whose high bits are good (place_of uses those). Equal for equal keys.
+ptx::Reg<ptx::U32> hash(ptx::Builder& b, ptx::Reg<ptx::U32> key);
+ptx::Reg<ptx::U32> hash(ptx::Builder& b, ptx::Reg<ptx::U64> key);
+// What stands beside the row: a key below 2^32 itself, of others another hash.
+ptx::Reg<ptx::U32> tag(ptx::Builder& b, ptx::Reg<ptx::U64> key);
+// hash * slots / 2^32
+ptx::Reg<ptx::U32> place_of(ptx::Builder& b, ptx::Reg<ptx::U32> hash, ptx::Reg<ptx::U32> slots);
+// place = place + 1 == slots ? 0 : place + 1
+void next_place(ptx::Builder& b, ptx::Reg<ptx::U32> place, ptx::Reg<ptx::U32> slots);
+
+}  // namespace rndn::lookup

@@ -1,0 +1,333 @@
+// Look-ups inside kernels (outliner/joins.cpp): random star programs give on the simulator what the reference interpreter gives, in every outline
+// mode, whether keys repeat or not. RNDN_RANDOM_SEEDS=N: so many programs, each on all targets.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+#include <map>
+#include <random>
+
+#include "runtime/engine.h"
+#include "runtime/print_result.h"
+#include "runtime/simulator/simulator_device.h"
+
+namespace rndn::runtime {
+namespace {
+
+using hir::BasicType;
+using ::testing::HasSubstr;
+using ::testing::Not;
+
+// Tables that a test puts together column by column.
+class MadeTables final : public reference::Tables {
+ public:
+  void put(const std::string& table, const std::string& name, BasicType type, const std::vector<int64_t>& values) {
+    data::Column c = data::make_column(type, values.size());
+    const uint32_t width = data::plain_width(type);
+    for (size_t i = 0; i < values.size(); ++i) std::memcpy(c.data->data() + width * i, &values[i], width);
+    add(table, name, std::move(c));
+  }
+  // A dictionary, or texts one by one.
+  void put(const std::string& table, const std::string& name, bool dictionary, const std::vector<std::string>& values) {
+    if (dictionary) {
+      data::Column c = data::make_column(BasicType::sym, values.size(), data::Encoding::dictionary, 1);
+      std::vector<std::string> distinct;
+      for (size_t i = 0; i < values.size(); ++i) {
+        const auto at = std::find(distinct.begin(), distinct.end(), values[i]);
+        (*c.data)[i] = static_cast<std::byte>(at - distinct.begin());
+        if (at == distinct.end()) distinct.push_back(values[i]);
+      }
+      c.dictionary->values = std::move(distinct);
+      return add(table, name, std::move(c));
+    }
+    data::Column c = data::make_column(BasicType::str, values.size(), data::Encoding::text);
+    std::string pad;
+    for (size_t i = 0; i < values.size(); ++i) {
+      const uint64_t handle = pad.size() << 24 | values[i].size();
+      std::memcpy(c.data->data() + 8 * i, &handle, 8);
+      pad += values[i];
+    }
+    c.pad = std::make_shared<data::Bytes>(data::Bytes::of(std::move(pad)));
+    add(table, name, std::move(c));
+  }
+  Result<void> open(std::string_view) const override { return {}; }
+  Result<std::vector<std::string>> column_names(std::string_view) const override { return std::vector<std::string>{}; }
+  Result<uint64_t> rows(std::string_view table) const override { return tables_.find(table)->second.begin()->second->size; }
+  Result<std::shared_ptr<const data::Column>> column(std::string_view table, std::string_view name) const override {
+    return tables_.find(table)->second.find(name)->second;
+  }
+  Result<std::shared_ptr<const data::Column>> key_column(std::string_view) const override {
+    return input_error("there are no keys");
+  }
+
+ private:
+  void add(const std::string& table, const std::string& name, data::Column column) {
+    data::compute_statistics(column);
+    tables_[table][name] = std::make_shared<const data::Column>(std::move(column));
+  }
+  std::map<std::string, std::map<std::string, std::shared_ptr<const data::Column>, std::less<>>, std::less<>> tables_;
+};
+
+// A fact table `f` and the tables around it, and a program that joins them.
+class Star {
+ public:
+  explicit Star(uint64_t seed) : random_(seed) {
+    static constexpr uint64_t sizes[] = {0, 1, 5, 40, 700, 5000};
+    fact_rows_ = sizes[pick(8) ? 2 + pick(4) : pick(3)];
+    tables.put("f", "v", BasicType::i64, numbers(fact_rows_, 1000));
+    load("f", "v", "i64");
+    rows_ = {"f_v"};
+    const size_t dimensions = 1 + pick(3);
+    for (size_t d = 0; d < dimensions; ++d) dimension(d);
+    std::string names;
+    for (size_t i = 0; i < rows_.size(); ++i) names += fmt::format("{}`r{}", i ? ", " : "", i);
+    text = fmt::format(
+        "module m {{\n import Builtin.*;\n def main() : table {{\n{}{}  all:? = @list({});\n"
+        "  result:? = @table({}:sym, all);\n  return result;\n }}\n}}\n",
+        loads_, body_, fmt::join(rows_, ", "), rows_.size() == 1 ? names : "(" + names + ")");
+  }
+
+  MadeTables tables;
+  std::string text;
+  bool repeats = false;  // a key of a join does
+
+ private:
+  struct Kind {
+    const char* fact;
+    const char* dimension;
+    bool is_text;
+  };
+  uint64_t pick(uint64_t n) { return random_() % n; }
+  std::vector<int64_t> numbers(uint64_t count, uint64_t below) {
+    std::vector<int64_t> out;
+    for (uint64_t i = 0; i < count; ++i) out.push_back(static_cast<int64_t>(pick(below)));
+    return out;
+  }
+  void load(const std::string& table, const std::string& column, std::string_view type) {
+    if (loads_.find("  " + table + ":? =") == std::string::npos) loads_ += fmt::format("  {0}:? = @load_table(`{0}:sym);\n", table);
+    loads_ += fmt::format("  {0}_{1}:{2} = check_cast(@column_value({0}, `{1}:sym), {2});\n", table, column, type);
+  }
+  void line(const std::string& target, const std::string& call) {
+    body_ += fmt::format("  {}:? = {};\n", target, call);
+  }
+  std::string fresh(const char* stem) { return fmt::format("{}{}", stem, made_++); }
+
+  // Puts a column of keys into the dimension and one that refers to it into the fact table; names[0] and [1] are what they are called in the program.
+  void key(const std::string& d, const std::string& name, const std::vector<int64_t>& keys, uint64_t range) {
+    static constexpr Kind kinds[] = {{"i32", "i32", false}, {"i64", "i64", false},   {"i64", "i32", false},
+                                     {"i16", "i64", false}, {"date", "date", false}, {"sym", "sym", true},
+                                     {"str", "sym", true},  {"str", "str", true},    {"dt", "dt", false}};
+    const Kind& kind = kinds[pick(std::size(kinds))];
+    const std::string fact = d + name;
+    std::vector<int64_t> refers = numbers(fact_rows_, range);
+    if (kind.is_text) {
+      const auto texts = [](const std::vector<int64_t>& of) {
+        std::vector<std::string> out;
+        for (int64_t x : of) out.push_back(x % 7 == 0 ? std::string() : fmt::format("text {}", x % 200));
+        return out;
+      };
+      tables.put(d, name, std::string_view(kind.dimension) == "sym", texts(keys));
+      tables.put("f", fact, std::string_view(kind.fact) == "sym", texts(refers));
+      repeats = true;  // some do: those of 7 and of 200 numbers
+    } else {
+      // Far apart, so that keys of 64 bits are hashed and compared; narrow columns cut what does not fit on both sides.
+      const bool wide = std::string_view(kind.fact) == "i64" && std::string_view(kind.dimension) == "i64";
+      const int64_t factor = wide && pick(2) ? 0x123456789AB : 1, offset = pick(2) ? -static_cast<int64_t>(range / 2) : 0;
+      const auto moved = [&](std::vector<int64_t> of) {
+        for (int64_t& x : of) x = (x + offset) * factor;
+        return of;
+      };
+      const auto type = [](std::string_view name) {
+        return name == "i16"    ? BasicType::i16
+               : name == "i32"  ? BasicType::i32
+               : name == "date" ? BasicType::date
+               : name == "dt"   ? BasicType::dt
+                                : BasicType::i64;
+      };
+      tables.put(d, name, type(kind.dimension), moved(keys));
+      tables.put("f", fact, type(kind.fact), moved(refers));
+    }
+    load(d, name, kind.dimension);
+    load("f", fact, kind.fact);
+  }
+
+  void dimension(size_t number) {
+    const std::string d = fmt::format("d{}", number);
+    static constexpr uint64_t sizes[] = {0, 1, 3, 30, 400, 3000};
+    const uint64_t rows = sizes[pick(8) ? 2 + pick(4) : pick(3)], range = std::max<uint64_t>(1, rows * (1 + pick(3)));
+    const uint64_t step = 1 + pick(3);
+    std::vector<int64_t> keys;
+    for (uint64_t i = 0; i < rows; ++i) keys.push_back(static_cast<int64_t>(i * step % range));
+    std::shuffle(keys.begin(), keys.end(), random_);
+    const bool several = pick(4) == 0;
+    if (several) {
+      std::vector<int64_t> high = keys, low = keys;
+      for (int64_t& x : high) x /= 16;
+      for (int64_t& x : low) x %= 16;
+      key(d, "k", high, range / 16 + 1);
+      key(d, "l", low, 16);
+    } else {
+      key(d, "k", keys, range);
+    }
+    std::vector<int64_t> sorted = keys;
+    std::sort(sorted.begin(), sorted.end());
+    repeats |= std::adjacent_find(sorted.begin(), sorted.end()) != sorted.end();
+    tables.put(d, "w", BasicType::i32, numbers(rows, 50));
+    load(d, "w", "i32");
+
+    // What is left of the fact table's rows so far is gathered by hand where a join before this one has selected some.
+    const auto now = [&](const std::string& column) {
+      std::string at = "f_" + column;
+      for (const std::string& rows_of : selections_) {
+        const std::string next = fresh("g");
+        line(next, rows_of.starts_with('m') ? fmt::format("@compress({}, {})", rows_of, at)
+                                            : fmt::format("@index({}, {})", at, rows_of));
+        at = next;
+      }
+      return at;
+    };
+    std::vector<std::string> left{d + "_k"}, right{now(d + "k")};
+    if (several) left.push_back(d + "_l"), right.push_back(now(d + "l"));
+    std::string w = d + "_w";
+    if (pick(2)) {
+      const std::string mask = fresh("k");
+      line(mask, fmt::format("@lt({}, {}:i32)", w, pick(60)));
+      for (std::string* column : {&left[0], &w, several ? &left[1] : nullptr}) {
+        if (!column) continue;
+        const std::string kept = fresh("c");
+        line(kept, fmt::format("@compress({}, {})", mask, *column));
+        *column = kept;
+      }
+    }
+    const uint64_t how = several ? 0 : pick(4);
+    if (how == 2) {  // semi- or anti-join
+      std::string mask = fresh("m");
+      line(mask, fmt::format("@member({}, {})", right[0], left[0]));
+      if (pick(2)) {
+        const std::string not_there = fresh("m");
+        line(not_there, fmt::format("@not({})", mask));
+        mask = not_there;
+      }
+      for (std::string& row : rows_) {
+        const std::string kept = fresh("r");
+        line(kept, fmt::format("@compress({}, {})", mask, row));
+        row = kept;
+      }
+      selections_.push_back(mask);
+      return;
+    }
+    if (how == 3) {
+      const std::string at = fresh("a");
+      line(at, fmt::format("@index_of({}, {})", right[0], left[0]));
+      rows_.push_back(at);
+      return;
+    }
+    const std::string pairs = fresh("p"), l = fresh("l"), r = fresh("q");
+    const auto side = [&](const std::vector<std::string>& columns, const char* stem) {
+      if (columns.size() == 1) return columns[0];
+      const std::string list = fresh(stem);
+      line(list, fmt::format("@list({})", fmt::join(columns, ", ")));
+      return list;
+    };
+    const std::string x = side(left, "x"), y = side(right, "y");
+    line(pairs, fmt::format("@join_index({}, {}, {})", several ? "@eq, @eq" : "@eq", x, y));
+    line(l, fmt::format("@index({}, 0:i64)", pairs));
+    line(r, fmt::format("@index({}, 1:i64)", pairs));
+    for (std::string& row : rows_) {
+      const std::string kept = fresh("r");
+      line(kept, fmt::format("@index({}, {})", row, r));
+      row = kept;
+    }
+    const std::string values = fresh("r");
+    line(values, fmt::format("@index({}, {})", w, l));
+    rows_.push_back(values);
+    if (pick(2)) rows_.push_back(l);
+    if (pick(4) == 0) rows_.push_back(r);
+    selections_.push_back(r);
+  }
+
+  std::mt19937_64 random_;
+  uint64_t fact_rows_ = 0, made_ = 0;
+  std::string loads_, body_;
+  std::vector<std::string> rows_;        // of the result, as they are called so far
+  std::vector<std::string> selections_;  // of the fact table's rows, one after the other
+};
+
+struct Ran {
+  std::string result;
+  size_t launches = 0, library = 0;
+  bool plain = false;
+};
+
+Result<Ran> run_on(const char* target, outliner::Mode mode, const std::string& text, const reference::Tables& tables,
+                   int runs, bool fuse_joins = true) {
+  SourceManager sources;
+  DiagnosticSink sink;
+  Timings timings;
+  CompileOptions options;
+  options.target = target;
+  options.outline = mode;
+  options.fuse_joins = fuse_joins;
+  options.verify_passes = true;
+  auto compiled = compile(sources.add("t.hir", text), sources, options, sink, timings);
+  if (!compiled) return input_error("{}{}", compiled.error().message, render(sink, sources));
+  sim::Options checks;
+  checks.check_memory = checks.check_hazards = checks.check_races = true;
+  ASSIGN_OR_RETURN(const auto device, open_simulator(target, checks));
+  Engine engine(*device, tables);
+  EngineOptions engine_options;
+  engine_options.allow_fallback = false;
+  ASSIGN_OR_RETURN(const auto plan, engine.plan(*compiled, sources, engine_options, timings));
+  Ran ran;
+  for (int run = 0; run < runs; ++run) {
+    std::vector<KernelReport> kernels;
+    ASSIGN_OR_RETURN(const auto results, engine.run(*plan, timings, nullptr, &kernels));
+    ASSIGN_OR_RETURN(std::string shown, print_result(results, Format::json));
+    if (run && shown != ran.result) return input_error("run {} gives something else", run);
+    ran.result = std::move(shown);
+    ran.launches = ran.library = 0;
+    for (const KernelReport& k : kernels) (k.kind == "outlined" ? ran.launches : ran.library) += k.launches;
+    ran.plain = std::any_of(kernels.begin(), kernels.end(),
+                            [](const KernelReport& k) { return k.name.starts_with("join_probe"); });
+  }
+  return ran;
+}
+
+Result<std::string> run_on_reference(const std::string& text, const reference::Tables& tables) {
+  SourceManager sources;
+  DiagnosticSink sink;
+  Timings timings;
+  const hir::Program program = hir::run(sources.add("t.hir", text), sources, {}, sink, timings);
+  if (sink.has_errors()) return input_error("{}", render(sink, sources));
+  ASSIGN_OR_RETURN(const auto results, reference::run(program, tables, sources, nullptr));
+  return print_result(results, Format::json);
+}
+
+TEST(Probes, RandomStarsGiveWhatTheInterpreterGives) {
+  constexpr const char* targets[] = {"sm_61", "sm_86", "sm_90"};
+  constexpr outliner::Mode modes[] = {outliner::Mode::full, outliner::Mode::flow, outliner::Mode::none};
+  const char* seeds = std::getenv("RNDN_RANDOM_SEEDS");
+  const uint64_t last = seeds ? std::strtoull(seeds, nullptr, 10) : 60;
+  size_t probing = 0, repeating = 0, plain = 0;
+  for (uint64_t seed = 0; seed < last; ++seed) {
+    const Star star(seed);
+    auto want = run_on_reference(star.text, star.tables);
+    ASSERT_TRUE(want.ok()) << want.error().message << "\n" << star.text;
+    for (uint64_t turn = seeds ? 0 : seed % 3; turn < (seeds ? 3 : seed % 3 + 1); ++turn) {
+      auto got = run_on(targets[turn], modes[(seed / 3 + turn) % 3], star.text, star.tables, 2);
+      ASSERT_TRUE(got.ok()) << "seed " << seed << " on " << targets[turn] << ": " << got.error().message << "\n" << star.text;
+      ASSERT_EQ(got->result, *want) << "seed " << seed << " on " << targets[turn] << "\n" << star.text;
+      plain += got->plain;
+    }
+    probing += star.text.find("@join_index") != std::string::npos || star.text.find("@member") != std::string::npos;
+    repeating += star.repeats;
+  }
+  std::printf("%zu programs that look up, %zu with keys that repeat, %zu runs with a join of the library\n", probing, repeating,
+              plain);
+  EXPECT_GE(probing, last / 2);
+  EXPECT_GE(repeating, last / 5);
+  EXPECT_GT(plain, 0u);
+}
+
+}  // namespace
+}  // namespace rndn::runtime
