@@ -226,7 +226,7 @@ Result<std::vector<Value>> Engine::run(Plan& plan, Timings& timings, std::string
   p.compiled_again = std::make_unique<Compiled>(std::move(again));
   ASSIGN_OR_RETURN(p.instead, this->plan(*p.compiled_again, p.sources, p.options, timings));
   if (printed) printed->resize(printed_before);
-  return this->run(*p.instead, timings, printed, kernels, fallbacks);
+  return this->run(*p.instead, timings, printed, kernels, fallbacks, texts_walked);
 }
 
 }  // namespace rndn::runtime
