@@ -5,7 +5,6 @@
 // independent. What is said beside results (warnings, notes) comes with them as text; errors become
 // rndn.Error, with whose fault it is.
 #include <nanobind/nanobind.h>
-#include <nanobind/stl/function.h>
 #include <nanobind/stl/optional.h>
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/unique_ptr.h>
@@ -23,6 +22,8 @@
 #include "runtime/compiler/disassemble.h"
 #include "runtime/data/arrow.h"
 #include "runtime/data/cache.h"
+#include "runtime/data/sources.h"
+#include "runtime/files/files.h"
 #include "runtime/print_sql.h"
 #include "runtime/session/session.h"
 #include "tpch/source.h"
@@ -237,38 +238,16 @@ class Connection {
     nb::gil_scoped_release unlocked;
     return add(name, get(data::open_arrow(name, std::move(stream))));
   }
-  // `open(columns)` gives a stream of them; `empty` a table without rows, of all.
-  std::vector<std::string> add_reader(const std::string& name, const std::string& place,
-                                      nb::handle empty, uint64_t rows, nb::object open) {
-    data::ArrowReader reader{.place = place, .schema = {}, .rows = rows, .read = {}};
-    data::ArrowStream stream = open_stream(empty);
-    if (stream->get_schema(stream.get(), reader.schema.get()) != 0) {
-      const char* why = stream->get_last_error(stream.get());
-      fail(input_error("{}: {}", place, why ? why : "it has no schema"));
-    }
-    const std::shared_ptr<nb::object> kept(new nb::object(std::move(open)), [](nb::object* o) {
-      nb::gil_scoped_acquire locked;
-      delete o;
-    });
-    reader.read = [kept,
-                   place](const std::vector<std::string>& columns) -> Result<data::ArrowStream> {
-      nb::gil_scoped_acquire locked;
-      try {
-        return open_stream((*kept)(columns));
-      } catch (const nb::python_error& error) {
-        return input_error("{}: {}", place, error.what());
-      } catch (const Failed& failed) {
-        return failed.error;
-      }
-    };
-    nb::gil_scoped_release unlocked;
-    return add(name, get(data::open_arrow(name, std::move(reader))));
-  }
-  void add_file(const std::string& name, const std::string& path) {
+  // The same of a file, a folder or a pattern.
+  std::vector<std::string> add_file(const std::string& name, const std::string& path) {
     nb::gil_scoped_release unlocked;
     std::lock_guard lock(mutex_);
     said_.clear();
-    add_source(get(open({.tables = {name + "=" + path}}), said_), name);
+    auto source =
+        get(data::open_table(name, path, source_options(), data::default_cache_directory()), said_);
+    std::vector<std::string> refused = refused_of(source->schema().tables[0]);
+    add_source(std::move(source), name);
+    return refused;
   }
   bool remove(const std::string& name) {
     nb::gil_scoped_release unlocked;
@@ -297,6 +276,10 @@ class Connection {
     std::unique_ptr<QueryResult> result;
     for (const runtime::NamedSource& statement : statements(text)) {
       auto outcome = get(session.run(statement, options), said_);
+      if (!outcome.has_result) {
+        result = std::make_unique<QueryResult>(runtime::Grid(), std::move(outcome.reports), said_);
+        continue;
+      }
       if (outcome.results.size() != 1)
         fail({Fault::internal, "the program of a query has no result"});
       result =
@@ -356,16 +339,24 @@ class Connection {
     return [this](const std::string& text) { said_ += text; };
   }
   Result<std::shared_ptr<data::Source>> open(const data::SourceNames& names) {
+    const std::array all = {tpch::scheme};
+    return data::open_source(names, all, source_options(), data::default_cache_directory());
+  }
+  data::SourceOptions source_options() {
     data::SourceOptions options;
     options.progress = false;
+    options.formats = files::formats();
     options.note = [this](const std::string& text) { said_ += "note: " + text + "\n"; };
-    const std::array all = {tpch::scheme};
-    return data::open_source(names, all, options, data::default_cache_directory());
+    return options;
+  }
+  static std::vector<std::string> refused_of(const data::TableSchema& table) {
+    std::vector<std::string> refused;
+    for (const auto& column : table.refused)
+      refused.push_back(fmt::format("`{}` is {}", column.name, column.type));
+    return refused;
   }
   std::vector<std::string> add(const std::string& name, std::unique_ptr<data::TableLoader> loader) {
-    std::vector<std::string> refused;
-    for (const auto& column : loader->schema().tables[0].refused)
-      refused.push_back(fmt::format("`{}` is {}", column.name, column.type));
+    std::vector<std::string> refused = refused_of(loader->schema().tables[0]);
     std::lock_guard lock(mutex_);
     add_source(std::make_shared<data::Source>(std::move(loader)), name);
     return refused;
@@ -482,8 +473,6 @@ NB_MODULE(_rndn, m) {
                     const std::string&>(),
            "device"_a, "arch"_a, "data"_a, "python"_a)
       .def("add_arrow", &Connection::add_arrow, "name"_a, "object"_a)
-      .def("add_reader", &Connection::add_reader, "name"_a, "place"_a, "empty"_a, "rows"_a,
-           "open"_a)
       .def("add_file", &Connection::add_file, "name"_a, "path"_a)
       .def("remove", &Connection::remove, "name"_a)
       .def("tables", &Connection::tables)

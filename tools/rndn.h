@@ -92,6 +92,7 @@ Result<std::vector<NamedSource>> read_programs(const std::vector<std::string>& p
 
 // The sources that are neither files nor folders (sources.cpp).
 std::span<const data::Scheme> schemes();
+data::SourceOptions source_options();  // with the kinds of files that are known
 data::SourceNames source_names(const Flags& flags);  // --data and --table
 std::string file_cache(const Flags& flags);          // for columns of files: of --cache, else the user's own
 // What is named, or null for nothing. Columns of files are kept in file_cache, those of tpch:SF only with --cache.

@@ -78,7 +78,7 @@ class BenchCommand final : public Command {
         ->type_name("LIST");
     app->add_option("--warm-up", warm_up_, "runs that do not count (default 5)")->check(CLI::Range(0u, 1000u));
     app->add_option("--runs", runs_, "runs that count (default 10)")->check(CLI::Range(1u, 1000u));
-    app->add_option("--data", flags_.data, "tables from elsewhere: " + data::source_forms(schemes()))->excludes(scale);
+    app->add_option("--data", flags_.data, "tables from elsewhere: " + data::source_forms(schemes(), source_options()))->excludes(scale);
     app->add_option("--device", flags_.device, "auto, cuda[:N] or sim")->type_name("D");
     app->add_option("--arch", flags_.arch, "target of the simulator")->type_name("A");
     app->add_option("--ptxas", ptxas_, "ptxas to compare with (default: on PATH)")->type_name("PATH");

@@ -107,7 +107,10 @@ class ExplainCommand final : public Command {
     Timings timings;
     ASSIGN_OR_RETURN(const runtime::SqlQuery* query,
                      session.prepare_sql(p, runtime::SqlQueries::Until::program, timings));
-    return explain_program({p.name, "<program of " + p.file + ">", query->translation->program}, options, source, form);
+    runtime::CompileOptions with_files = options;
+    if (session.source()) with_files.schema = &session.source()->schema();
+    return explain_program({p.name, "<program of " + p.file + ">", query->translation->program}, with_files,
+                           session.source(), form);
   }
 
   std::vector<std::string> paths_;

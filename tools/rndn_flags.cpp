@@ -22,7 +22,7 @@ std::vector<std::string> target_names() {
 }  // namespace
 
 void add_data_flags(CLI::App& command, Flags& flags) {
-  command.add_option("--data", flags.data, "tables: " + data::source_forms(schemes()))->type_name("SRC");
+  command.add_option("--data", flags.data, "tables: " + data::source_forms(schemes(), source_options()))->type_name("SRC");
   command.add_option("--table", flags.tables, "a file as a table; may be given several times, with or without --data")
       ->allow_extra_args(false)
       ->type_name("NAME=FILE");
@@ -87,7 +87,7 @@ void add_run_flags(CLI::App& command, Flags& flags) {
   command.add_option("--device", flags.device, "auto, cuda[:N], sim, or cpu (the reference interpreter)")
       ->type_name("D");
   command.add_option("--format", flags.format, "of results: table, csv, json")
-      ->check(CLI::IsMember({"table", "csv", "json"}))
+      ->check(CLI::IsMember({"table", "csv", "json", "parquet"}))
       ->type_name("F");
   command
       .add_flag("--time{text}", flags.time,

@@ -15,9 +15,11 @@ namespace {
 class Output {
  public:
   Output(const Flags& flags, runtime::Format format, size_t programs)
-      : path_(flags.output), most_rows_(shown_rows(flags)), format_(format), programs_(programs) {}
+      : path_(flags.output), most_rows_(shown_rows(flags)), format_(format), programs_(programs), is_parquet_(flags.format == "parquet") {}
 
   Result<void> start(const std::vector<NamedSource>& programs) {
+    if (is_parquet_ && (path_ == "-" || programs_ > 1))
+      return usage_error("--format parquet is of one query, and needs -o FILE");
     if (programs_ < 2) return check_writable(path_);
     bool csv = format_ == runtime::Format::csv;
     if (csv && path_ == "-") return usage_error("--format csv of several programs needs -o DIR");
@@ -33,6 +35,7 @@ class Output {
   }
   Result<void> add(const std::string& name, const Session::Outcome& outcome) {
     const std::string& printed = outcome.printed;
+    if (is_parquet_) return runtime::save(outcome, path_, "FORMAT parquet");
     ASSIGN_OR_RETURN(std::string text, print(outcome, format_, most_rows_));
     if (format_ == runtime::Format::csv && programs_ > 1)
       return write_file(fmt::format("{}/{}.csv", path_, name), text);
@@ -59,7 +62,7 @@ class Output {
     if (failed && path_ != "-") return {};
     if (!named_.empty()) text_ = runtime::join_json(named_);
     if (format_ == runtime::Format::csv && programs_ > 1) return {};
-    if (path_ == "-" && text_.empty()) return {};
+    if (is_parquet_ || (path_ == "-" && text_.empty())) return {};
     return write_file(path_, text_);
   }
 
@@ -68,6 +71,7 @@ class Output {
   uint64_t most_rows_;
   runtime::Format format_;
   size_t programs_;
+  bool is_parquet_;
   std::string text_;
   std::vector<std::pair<std::string, std::string>> named_;
 };

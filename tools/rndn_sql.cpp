@@ -81,7 +81,6 @@ class SqlCommand final : public Command {
     Flags on_the_host = flags_;
     on_the_host.device = "cpu";  // none is opened
     ASSIGN_OR_RETURN(DeviceChoice device, DeviceChoice::start(on_the_host));
-    const data::Schema schema = source ? source->schema() : data::Schema();
     Session session(std::move(source), std::move(device), file_cache(flags_));
     std::string out;
     for (const NamedSource& statement : statements) {
@@ -96,6 +95,8 @@ class SqlCommand final : public Command {
       } else {
         const NamedSource program{statement.name, "<program of " + statement.file + ">",
                                   query->translation->program};
+        const data::Schema schema =
+            session.source() ? session.source()->schema() : data::Schema();
         ASSIGN_OR_RETURN(std::string text, emit_program(program, flags_, emit_, schema));
         out += text;
       }

@@ -81,7 +81,7 @@ class TpchRunCommand final : public Command {
     app->add_option("--queries", queries_, "such as 1,6,10-14 (default: all there are)")->type_name("LIST");
     app->add_flag("--verify{reference}", verify_, "compare with the reference interpreter, or with DIR/qNN.csv")
         ->type_name("[=reference|DIR]");
-    app->add_option("--data", flags_.data, "tables from elsewhere: " + data::source_forms(schemes()))
+    app->add_option("--data", flags_.data, "tables from elsewhere: " + data::source_forms(schemes(), source_options()))
         ->excludes(scale)
         ->type_name("SRC");
     add_run_flags(*app, flags_);

@@ -16,8 +16,7 @@ class Session : public runtime::Session {
  public:
   // `source` may be null: no tables. `file_cache` is for the files of load_csv.
   Session(std::shared_ptr<data::Source> source, DeviceChoice device, const std::string& file_cache)
-      : runtime::Session(source, std::move(device), {.file_cache = file_cache}),
-        source_(std::move(source)) {}
+      : runtime::Session(std::move(source), std::move(device), {.file_cache = file_cache}) {}
 
   struct Outcome : runtime::Session::Outcome {
     // In place of results, of what is no query: a table, or a text.
@@ -39,7 +38,6 @@ class Session : public runtime::Session {
   Result<const sql::Table*> find_table(const planner::Command& command);
   Result<std::string> plan_section(const NamedSource& statement);
 
-  std::shared_ptr<data::Source> source_;
   std::map<std::string, std::string> prepared_;  // statements by their names
 };
 

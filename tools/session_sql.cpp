@@ -49,11 +49,14 @@ Result<Session::Outcome> Session::run_sql(const NamedSource& statement, const Fl
   const SqlCommand& command = *read;
   Outcome outcome;
   switch (command.kind) {
-    case SqlCommand::query: return run_query(statement, flags, want_reports);
+    case SqlCommand::query:
+    case SqlCommand::copy:
+    case SqlCommand::create_table:
+    case SqlCommand::drop_table: return run_query(statement, flags, want_reports);
     case SqlCommand::show_tables: {
       std::vector<std::vector<std::string>> rows;
       for (const sql::Table& table : queries().catalog().tables) {
-        const auto known = source_->rows_at_hand(table.name);
+        const auto known = source()->rows_at_hand(table.name);
         rows.push_back({table.name, std::to_string(table.columns.size()),
                         known ? std::to_string(*known) : ""});
       }
@@ -217,12 +220,12 @@ Result<std::string> Session::explain(const NamedSource& statement, const Flags& 
   Timings timings;
   ASSIGN_OR_RETURN(const runtime::SqlQuery* query, prepare_sql(statement, Until::program, timings));
   ASSIGN_OR_RETURN(runtime::CompileOptions options, compile_options(flags));
-  const data::Schema schema = source_ ? source_->schema() : data::Schema();
+  const data::Schema schema = source() ? source()->schema() : data::Schema();
   options.schema = &schema;
   options.until = runtime::Stage::typed;
   const NamedSource program{statement.name, "<program of " + statement.file + ">",
                             query->translation->program};
-  ASSIGN_OR_RETURN(const std::string kernels, explain_program(program, options, source_, {}));
+  ASSIGN_OR_RETURN(const std::string kernels, explain_program(program, options, source(), {}));
   return "-- SQL\n" + text->substr(begin, end - begin) + "\n\n" + plan + "\n-- program\n" +
          program.text + "\n-- kernels\n" + kernels;
 }

@@ -2,6 +2,7 @@
 #include <array>
 
 #include "runtime/data/cache.h"
+#include "runtime/files/files.h"
 #include "ssb/source.h"
 #include "tools/rndn.h"
 #include "tpch/source.h"
@@ -11,6 +12,12 @@ namespace rndn::tools {
 std::span<const data::Scheme> schemes() {
   static const std::array rows = {tpch::scheme, ssb::scheme};
   return rows;
+}
+
+data::SourceOptions source_options() {
+  data::SourceOptions options;
+  options.formats = files::formats();
+  return options;
 }
 
 data::SourceNames source_names(const Flags& flags) {
@@ -24,7 +31,7 @@ std::string file_cache(const Flags& flags) {
 Result<std::shared_ptr<data::Source>> open_data(const data::SourceNames& names,
                                                 const Flags& flags) {
   if (names.empty()) return std::shared_ptr<data::Source>();
-  data::SourceOptions options;
+  data::SourceOptions options = source_options();
   options.cache = flags.cache;
   return data::open_source(names, schemes(), options, file_cache(flags));
 }
@@ -32,7 +39,7 @@ Result<std::shared_ptr<data::Source>> open_data(const data::SourceNames& names,
 Result<data::Schema> open_schema(const Flags& flags) {
   const data::SourceNames names = source_names(flags);
   if (names.empty()) return tpch::schema();
-  return data::open_schema(names, schemes(), {}, file_cache(flags));
+  return data::open_schema(names, schemes(), source_options(), file_cache(flags));
 }
 
 }  // namespace rndn::tools

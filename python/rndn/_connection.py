@@ -32,6 +32,8 @@ class Connection:
     """Tables and a device. Calls of several threads are served one after the other."""
 
     def __init__(self, device: str = "auto", arch: str = "", data: str = ""):
+        if data:
+            _load_planner()
         self._native = _rndn.Connection(device, arch or "", os.fspath(data or ""), sys.executable)
 
     def sql(self, text: str, params=None) -> Result:
@@ -73,20 +75,25 @@ class Connection:
         return self
 
     def read_csv(self, path, name: str | None = None) -> "Connection":
-        """Makes a delimited file (.csv, .tbl, .tsv) a table, by default of the file's name."""
-        path = os.fspath(path)
-        self._native.add_file(name or _stem(path), path)
-        return self
+        """Makes delimited text a table, by default of the file's name: a file (.csv, .tbl, .tsv,
+        also .gz and .zst), a folder or a pattern (`sales/*.csv`)."""
+        return self._read(path, name)
 
     def read_parquet(self, path, name: str | None = None) -> "Connection":
-        """Makes a Parquet file a table, by default of the file's name.
-
-        Columns are read when a query first needs them: by pyarrow, or by the duckdb package.
+        """Makes Parquet a table, by default of the file's name: a file, a folder, also one that is
+        partitioned as Hive does, or a pattern. Columns are read when a query first needs them.
         """
+        return self._read(path, name)
+
+    def read_json(self, path, name: str | None = None) -> "Connection":
+        """Makes JSON or JSON lines a table, by default of the file's name."""
+        return self._read(path, name)
+
+    def _read(self, path, name: str | None) -> "Connection":
+        _load_planner()
         path = os.fspath(path)
         name = name or _stem(path)
-        empty, rows, read = _parquet(path)
-        self._left_out(name, self._native.add_reader(name, path, empty, rows, read))
+        self._left_out(name, self._native.add_file(name, path))
         return self
 
     def table(self, name: str) -> Result:
@@ -115,48 +122,12 @@ class Connection:
             warnings.warn(
                 f"table `{name}`: column {column}, which rndn has no type for; it is left out",
                 Warning,
-                stacklevel=3,
+                stacklevel=4,
             )
 
 
 def _stem(path: str) -> str:
-    return os.path.splitext(os.path.basename(path))[0]
-
-
-def _parquet(path: str):
-    """A table without rows, the number of rows, and a function that reads columns."""
-    if not os.path.exists(path):
-        raise Error(f"cannot read `{path}`: no such file", "input")
-    try:
-        import pyarrow.parquet as parquet
-    except ImportError:
-        parquet = None
-    if parquet is not None:
-        try:
-            file = parquet.ParquetFile(path)
-        except Exception as error:
-            raise Error(f"cannot read `{path}`: {error}", "input") from None
-        schema = file.schema_arrow
-
-        def read(columns):
-            return file.read(columns=columns).select(columns)
-
-        return schema.empty_table(), file.metadata.num_rows, read
-    try:
-        import duckdb
-    except ImportError:
-        raise Error(f"`{path}` needs a reader: pip install pyarrow", "world") from None
-    database = duckdb.connect()
-    source = "read_parquet('" + path.replace("'", "''") + "')"
-    try:
-        rows = database.sql(f"SELECT count(*) FROM {source}").fetchall()[0][0]
-        empty = database.sql(f"SELECT * FROM {source} LIMIT 0")
-    except duckdb.Error as error:
-        raise Error(f"cannot read `{path}`: {error}", "input") from None
-
-    def read_columns(columns):
-        names = ", ".join(_quoted(c) for c in columns)
-        return database.sql(f"SELECT {names} FROM {source}")
-
-    return empty, rows, read_columns
-
+    name = os.path.basename(path.rstrip("/"))
+    for packed in (".gz", ".zst"):
+        name = name.removesuffix(packed)
+    return os.path.splitext(name)[0]

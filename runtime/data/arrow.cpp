@@ -4,188 +4,19 @@
 
 #include <algorithm>
 #include <cstring>
-#include <limits>
-#include <mutex>
 #include <new>
 #include <optional>
 #include <unordered_map>
 
 #include "libraries/base/system/parallel.h"
-#include "runtime/data/arrow_types.h"
+#include "runtime/data/arrow_values.h"
 
 namespace rndn::data {
 namespace {
 
-using hir::BasicType;
-
-constexpr uint64_t longest_text = (1 << 24) - 1;           // bytes
-constexpr uint64_t longest_pad = (uint64_t{1} << 40) - 1;  // bytes, all of a column's text
-constexpr int64_t microseconds_of_day = 86'400'000'000;
 constexpr uint64_t rows_per_task = 1 << 18;
 
-bool bit(const void* bits, uint64_t at) {
-  return static_cast<const uint8_t*>(bits)[at / 8] >> (at % 8) & 1;
-}
-
-// Rows of an array, from `first` on (which counts the array's own offset).
-struct Piece {
-  const ArrowArray* array;
-  uint64_t first, rows;
-  uint64_t at;       // the row of the column that the first one is
-  uint64_t pad = 0;  // where its characters go
-
-  const void* buffer(int64_t i) const { return i < array->n_buffers ? array->buffers[i] : nullptr; }
-  // Null: all are there.
-  const void* validity() const {
-    return array->null_count == 0 || array->n_buffers == 0 ? nullptr : array->buffers[0];
-  }
-  template <class T>
-  const T* values() const {
-    return static_cast<const T*>(buffer(1)) + first;
-  }
-};
-
-struct Failure {
-  uint64_t row;
-  std::string reason;
-};
-
-// The first of the failures that threads meet.
-class FirstFailure {
- public:
-  void meet(uint64_t row, std::string reason) {
-    std::lock_guard lock(mutex_);
-    if (!first_ || row < first_->row) first_ = Failure{row, std::move(reason)};
-  }
-  const std::optional<Failure>& get() const { return first_; }
-
- private:
-  std::mutex mutex_;
-  std::optional<Failure> first_;
-};
-
-// ---- numbers
-
-// One stored number of one in the array; `reason` says why there is none.
-template <class To, class From>
-To convert(From value, const ArrowFormat& format, const char*& reason) {
-  if constexpr (std::is_floating_point_v<From>) {
-    return static_cast<To>(value);
-  } else {
-    int64_t wide = static_cast<int64_t>(value);
-    if (format.mul != 1 && __builtin_mul_overflow(wide, format.mul, &wide))
-      reason = "is beyond 64 bits of microseconds";
-    if (format.div != 1) {
-      if (wide % format.div)
-        reason = format.stored == BasicType::date ? "is no whole day" : "is no whole microsecond";
-      wide /= format.div;
-    }
-    if (format.meaning == Meaning::time && (wide < 0 || wide >= microseconds_of_day))
-      reason = "is no time of a day";
-    if (sizeof(To) < 8 &&
-        (wide < std::numeric_limits<To>::min() || wide > std::numeric_limits<To>::max()))
-      reason = "is out of range";
-    return static_cast<To>(wide);
-  }
-}
-
-template <class To, class From>
-void numbers(const Piece& p, const ArrowFormat& format, Column& out, FirstFailure& failure) {
-  To* to = reinterpret_cast<To*>(out.data->data()) + p.at;
-  const From* from = p.values<From>();
-  if constexpr (sizeof(To) == sizeof(From))
-    if (format.mul == 1 && format.div == 1 && format.meaning != Meaning::time) {
-      std::memcpy(to, from, p.rows * sizeof(To));
-      return;
-    }
-  const void* validity = p.validity();
-  for (uint64_t i = 0; i < p.rows; ++i) {
-    const char* reason = nullptr;
-    to[i] = convert<To>(from[i], format, reason);
-    if (reason && (!validity || bit(validity, p.first + i))) {
-      failure.meet(p.at + i, reason);
-      return;
-    }
-  }
-}
-
-// Decimals: little end first, of `format.bytes`; all words above the lowest are its sign.
-void decimals(const Piece& p, const ArrowFormat& format, Column& out, FirstFailure& failure) {
-  int64_t* to = reinterpret_cast<int64_t*>(out.data->data()) + p.at;
-  const auto* from = static_cast<const std::byte*>(p.buffer(1)) + p.first * format.bytes;
-  const void* validity = p.validity();
-  for (uint64_t i = 0; i < p.rows; ++i, from += format.bytes) {
-    if (format.bytes == 4) {
-      int32_t narrow;
-      std::memcpy(&narrow, from, 4);
-      to[i] = narrow;
-      continue;
-    }
-    std::memcpy(&to[i], from, 8);
-    for (uint8_t b = 8; b < format.bytes; b += 8) {
-      int64_t word;
-      std::memcpy(&word, from + b, 8);
-      if (word == to[i] >> 63 || (validity && !bit(validity, p.first + i))) continue;
-      return failure.meet(p.at + i, "has more digits than its type says");
-    }
-  }
-}
-
-using Numbers = void (*)(const Piece&, const ArrowFormat&, Column&, FirstFailure&);
-struct NumberRow {
-  ArrowLayout layout;
-  uint8_t bytes, width;  // of the array, of the column
-  Numbers convert;
-};
-constexpr NumberRow number_rows[] = {
-    {ArrowLayout::signed_, 1, 1, numbers<int8_t, int8_t>},
-    {ArrowLayout::signed_, 2, 2, numbers<int16_t, int16_t>},
-    {ArrowLayout::signed_, 4, 4, numbers<int32_t, int32_t>},
-    {ArrowLayout::signed_, 8, 8, numbers<int64_t, int64_t>},
-    {ArrowLayout::signed_, 8, 4, numbers<int32_t, int64_t>},  // date64
-    {ArrowLayout::signed_, 4, 8, numbers<int64_t, int32_t>},  // time32
-    {ArrowLayout::unsigned_, 1, 2, numbers<int16_t, uint8_t>},
-    {ArrowLayout::unsigned_, 2, 4, numbers<int32_t, uint16_t>},
-    {ArrowLayout::unsigned_, 4, 8, numbers<int64_t, uint32_t>},
-    {ArrowLayout::floats, 4, 4, numbers<float, float>},
-    {ArrowLayout::floats, 8, 8, numbers<double, double>},
-    {ArrowLayout::decimal, 4, 8, decimals},
-    {ArrowLayout::decimal, 8, 8, decimals},
-    {ArrowLayout::decimal, 16, 8, decimals},
-    {ArrowLayout::decimal, 32, 8, decimals},
-};
-
 // ---- text
-
-// The text of a row, counted as the array does; only where it is not missing.
-std::string_view text_of(const ArrowArray& array, const ArrowFormat& format, uint64_t row) {
-  const auto characters = [&](int64_t i, int64_t begin, int64_t size) {
-    return std::string_view(static_cast<const char*>(array.buffers[i]) + begin,
-                            static_cast<size_t>(size));
-  };
-  if (format.layout == ArrowLayout::text) {
-    if (format.bytes == 4) {
-      const auto* offsets = static_cast<const int32_t*>(array.buffers[1]) + row;
-      return offsets[1] == offsets[0] ? std::string_view()
-                                      : characters(2, offsets[0], offsets[1] - offsets[0]);
-    }
-    const auto* offsets = static_cast<const int64_t*>(array.buffers[1]) + row;
-    return offsets[1] == offsets[0] ? std::string_view()
-                                    : characters(2, offsets[0], offsets[1] - offsets[0]);
-  }
-  const auto* view = static_cast<const std::byte*>(array.buffers[1]) + row * 16;
-  int32_t word[4];
-  std::memcpy(word, view, sizeof word);
-  constexpr int32_t most_within = 12;
-  if (word[0] <= most_within)
-    return {reinterpret_cast<const char*>(view) + 4, static_cast<size_t>(word[0])};
-  return characters(2 + word[2], word[3], word[0]);
-}
-
-bool is_there(const Piece& p, uint64_t i) {
-  const void* validity = p.validity();
-  return !validity || bit(validity, p.first + i);
-}
 
 uint64_t characters_of(const Piece& p, const ArrowFormat& format) {
   uint64_t sum = 0;
@@ -194,7 +25,7 @@ uint64_t characters_of(const Piece& p, const ArrowFormat& format) {
   return sum;
 }
 
-void texts(const Piece& p, const ArrowFormat& format, Column& out, FirstFailure& failure) {
+void texts(const Piece& p, const ArrowFormat& format, Column& out, FirstFailedRow& failure) {
   auto* to = reinterpret_cast<uint64_t*>(out.data->data()) + p.at;
   uint64_t pad = p.pad;
   for (uint64_t i = 0; i < p.rows; ++i) {
@@ -210,27 +41,9 @@ void texts(const Piece& p, const ArrowFormat& format, Column& out, FirstFailure&
 
 // ---- columns
 
-// Of rows that are missing: theirs in the bitmap, or all.
-void mark_missing(const Piece& p, const ArrowFormat& format, Column& out) {
-  std::byte* valid = out.validity->data() + p.at;
-  std::byte* data = out.data->data() + p.at * out.width;
-  const void* validity = p.validity();
-  for (uint64_t i = 0; i < p.rows; ++i) {
-    const bool there =
-        format.layout != ArrowLayout::none && (!validity || bit(validity, p.first + i));
-    valid[i] = std::byte{there};
-    if (!there && out.encoding == Encoding::plain) std::memset(data + i * out.width, 0, out.width);
-  }
-}
-
 bool may_miss(std::span<const Piece> pieces, const ArrowFormat& format) {
   return format.layout == ArrowLayout::none ||
          std::any_of(pieces.begin(), pieces.end(), [](const Piece& p) { return p.validity(); });
-}
-
-void keep_validity_if_needed(Column& column) {
-  const auto& valid = *column.validity;
-  if (std::find(valid.begin(), valid.end(), std::byte{0}) == valid.end()) column.validity = nullptr;
 }
 
 // Pieces of at most rows_per_task rows each.
@@ -247,12 +60,12 @@ std::vector<Piece> tasks_of(std::span<const Piece> pieces) {
 
 // Without a dictionary.
 Column plain_column(std::span<const Piece> pieces, uint64_t rows, const ArrowFormat& format,
-                    FirstFailure& failure) {
-  const bool is_text = format.layout == ArrowLayout::text || format.layout == ArrowLayout::view;
-  Column out = make_column(format.stored, rows, is_text ? Encoding::text : Encoding::plain);
+                    FirstFailedRow& failure) {
+  const bool as_text = is_text(format);
+  Column out = make_column(format.stored, rows, as_text ? Encoding::text : Encoding::plain);
   std::vector<Piece> tasks = tasks_of(pieces);
   if (may_miss(pieces, format)) out.validity = std::make_shared<Bytes>(rows);
-  if (is_text) {
+  if (as_text) {
     std::vector<uint64_t> sizes(tasks.size());
     parallel_for(tasks.size(), [&](size_t t) { sizes[t] = characters_of(tasks[t], format); });
     uint64_t pad = 0;
@@ -266,20 +79,12 @@ Column plain_column(std::span<const Piece> pieces, uint64_t rows, const ArrowFor
     }
     out.pad = std::make_shared<Bytes>(pad);
   }
-  const auto row = std::find_if(std::begin(number_rows), std::end(number_rows), [&](const auto& r) {
-    return r.layout == format.layout && r.bytes == format.bytes && r.width == out.width;
-  });
   parallel_for(tasks.size(), [&](size_t t) {
     const Piece& task = tasks[t];
-    if (is_text) {
+    if (as_text)
       texts(task, format, out, failure);
-    } else if (format.layout == ArrowLayout::bits) {
-      for (uint64_t i = 0; i < task.rows; ++i)
-        (*out.data)[task.at + i] = std::byte{bit(task.buffer(1), task.first + i)};
-    } else if (format.layout != ArrowLayout::none) {
-      CHECK(row != std::end(number_rows));
-      row->convert(task, format, out, failure);
-    }
+    else
+      put_values(task, format, out, failure);
     if (out.validity) mark_missing(task, format, out);
   });
   if (out.validity) keep_validity_if_needed(out);
@@ -303,10 +108,10 @@ uint64_t code_of(const Piece& p, const ArrowFormat& codes, uint64_t i) {
 // Arrays may have a dictionary each. Of texts one dictionary is made, of those values that rows
 // have, in the order of their first row; other values are put in place of the codes.
 Column coded_column(std::span<const Piece> pieces, uint64_t rows, const ArrowType& type,
-                    FirstFailure& failure) {
+                    FirstFailedRow& failure) {
   const ArrowFormat& format = *type.format;
-  const bool is_text = hir::is_text(format.stored);
-  Column out = make_column(format.stored, rows, Encoding::plain, is_text ? 4 : 0);
+  const bool as_text = hir::is_text(format.stored);
+  Column out = make_column(format.stored, rows, Encoding::plain, as_text ? 4 : 0);
   out.validity = std::make_shared<Bytes>(rows);
   auto dictionary = std::make_shared<Dictionary>();
   std::unordered_map<std::string_view, uint32_t> numbers;  // of texts that the arrays keep
@@ -323,15 +128,15 @@ Column coded_column(std::span<const Piece> pieces, uint64_t rows, const ArrowTyp
                           .rows = count,
                           .at = 0};
     Column table;
-    if (!is_text) table = plain_column({&of_values, count ? size_t{1} : 0}, count, format, failure);
+    if (!as_text) table = plain_column({&of_values, count ? size_t{1} : 0}, count, format, failure);
     constexpr uint32_t unknown = UINT32_MAX;
-    std::vector<uint32_t> numbered(is_text ? count : 0, unknown);
+    std::vector<uint32_t> numbered(as_text ? count : 0, unknown);
     for (uint64_t i = 0; i < p.rows; ++i) {
       bool there = is_there(p, i);
       const uint64_t code = there ? code_of(p, *type.codes, i) : 0;
       if (there && code >= count)
         return failure.meet(p.at + i, "has a code that its dictionary does not have"), out;
-      if (there && is_text) {
+      if (there && as_text) {
         there = is_there(of_values, code);
         if (there && numbered[code] == unknown) {
           const std::string_view text = text_of(*values, format, of_values.first + code);
@@ -348,13 +153,13 @@ Column coded_column(std::span<const Piece> pieces, uint64_t rows, const ArrowTyp
                       table.data->data() + code * out.width, out.width);
       }
       (*out.validity)[p.at + i] = std::byte{there};
-      if (is_text)
+      if (as_text)
         reinterpret_cast<uint32_t*>(out.data->data())[p.at + i] =
             there ? numbered[code] : number("");
     }
   }
   keep_validity_if_needed(out);
-  if (!is_text) return out;
+  if (!as_text) return out;
   Column coded =
       make_column(format.stored, rows, Encoding::dictionary, code_width(dictionary->values.size()));
   for (uint64_t i = 0; i < rows; ++i)
@@ -467,11 +272,6 @@ class ArrowLoader final : public TableLoader {
     rows_ = chunks.rows;
     chunks_ = std::move(chunks);
   }
-  void read_by(ArrowReader reader) {
-    rows_ = reader.rows;
-    reader_ = std::move(reader);
-  }
-
   const Schema& schema() const override { return schema_; }
   Result<uint64_t> rows(size_t) override { return rows_; }
   std::optional<uint64_t> rows_at_hand(size_t) const override { return rows_; }
@@ -484,17 +284,9 @@ class ArrowLoader final : public TableLoader {
   Result<std::vector<Column>> load(size_t, std::span<const size_t> positions) override {
     std::vector<Column> columns;
     try {
-      if (reader_.read) {
-        ASSIGN_OR_RETURN(const Chunks read, read_columns(positions));
-        for (size_t i = 0; i < positions.size(); ++i) {
-          ASSIGN_OR_RETURN(Column column, convert(read, i, positions[i]));
-          columns.push_back(std::move(column));
-        }
-      } else {
-        for (size_t position : positions) {
-          ASSIGN_OR_RETURN(Column column, convert(chunks_, children_[position], position));
-          columns.push_back(std::move(column));
-        }
+      for (size_t position : positions) {
+        ASSIGN_OR_RETURN(Column column, convert(chunks_, children_[position], position));
+        columns.push_back(std::move(column));
       }
     } catch (const std::bad_alloc&) {
       return world_error("not enough memory for {} columns of {}", positions.size(), place_);
@@ -503,29 +295,10 @@ class ArrowLoader final : public TableLoader {
   }
 
  private:
-  Result<Chunks> read_columns(std::span<const size_t> positions) const {
-    std::vector<std::string> names;
-    for (size_t p : positions) names.push_back(schema_.tables[0].columns[p].name);
-    ASSIGN_OR_RETURN(ArrowStream stream, reader_.read(names));
-    ASSIGN_OR_RETURN(Chunks chunks, Chunks::take(std::move(stream), place_));
-    bool same =
-        chunks.rows == rows_ && chunks.schema->n_children == static_cast<int64_t>(positions.size());
-    for (size_t i = 0; same && i < positions.size(); ++i) {
-      std::string refused;
-      const std::optional<ArrowType> type = arrow_type(*chunks.schema->children[i], refused);
-      const ArrowType& known = types_[positions[i]];
-      same = name_of(*chunks.schema->children[i]) == names[i] && type &&
-             type->format == known.format && type->decimal == known.decimal &&
-             type->codes == known.codes;
-    }
-    if (!same) return input_error("{}: it has changed since it was opened", place_);
-    return chunks;
-  }
-
   Result<Column> convert(const Chunks& chunks, size_t child, size_t position) {
     const ArrowType& type = types_[position];
     const std::vector<Piece> pieces = chunks.pieces(child);
-    FirstFailure failure;
+    FirstFailedRow failure;
     Column column = type.codes ? coded_column(pieces, rows_, type, failure)
                                : plain_column(pieces, rows_, *type.format, failure);
     if (failure.get())
@@ -542,7 +315,6 @@ class ArrowLoader final : public TableLoader {
   std::string place_;
   uint64_t rows_ = 0;
   Chunks chunks_;
-  ArrowReader reader_;
 };
 
 }  // namespace
@@ -553,13 +325,6 @@ Result<std::unique_ptr<TableLoader>> open_arrow(const std::string& table, ArrowS
   auto loader = std::make_unique<ArrowLoader>();
   RETURN_IF_ERROR(loader->describe_schema(table, *chunks.schema.get(), place));
   loader->hold(std::move(chunks));
-  return std::unique_ptr<TableLoader>(std::move(loader));
-}
-
-Result<std::unique_ptr<TableLoader>> open_arrow(const std::string& table, ArrowReader reader) {
-  auto loader = std::make_unique<ArrowLoader>();
-  RETURN_IF_ERROR(loader->describe_schema(table, *reader.schema.get(), reader.place));
-  loader->read_by(std::move(reader));
   return std::unique_ptr<TableLoader>(std::move(loader));
 }
 

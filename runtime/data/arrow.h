@@ -1,4 +1,4 @@
-// Tables in Arrow's form as a source: of streams that are there, and of files that a reader opens.
+// Tables in Arrow's form as a source.
 //
 //   ASSIGN_OR_RETURN(std::unique_ptr<TableLoader> loader, open_arrow("t", std::move(stream)));
 //   Source source(std::move(loader));
@@ -9,15 +9,14 @@
 // converted side by side. Cost: one pass over the column.
 //
 // Types (arrow.cpp has a row for each): null, bool, 8 to 64 bits with and without sign, float,
-// double, decimals of at most 18 digits, dates, times and timestamps of every unit (to
+// double, decimals of at most 38 digits (integers and decimals beyond 64 bits are errors that name
+// the row), dates, times and timestamps of every unit (to
 // microseconds; a value that is none is an error that names the row), text of all layouts,
 // dictionaries of all of these. Left out: columns of any other type, each refused by name when a
 // query asks for it.
 #pragma once
-#include <functional>
 #include <memory>
 #include <string>
-#include <vector>
 
 #include "runtime/data/arrow_abi.h"
 #include "runtime/data/source.h"
@@ -25,15 +24,5 @@
 namespace rndn::data {
 
 Result<std::unique_ptr<TableLoader>> open_arrow(const std::string& table, ArrowStream stream);
-
-// A file, or anything else that gives columns when asked.
-struct ArrowReader {
-  std::string place;  // for messages: "orders.parquet"
-  Owned<ArrowSchema> schema;
-  uint64_t rows = 0;
-  // A stream of these columns, in this order, of the schema's types.
-  std::function<Result<ArrowStream>(const std::vector<std::string>& columns)> read;
-};
-Result<std::unique_ptr<TableLoader>> open_arrow(const std::string& table, ArrowReader reader);
 
 }  // namespace rndn::data

@@ -22,6 +22,7 @@ constexpr ArrowFormat formats[] = {
     {"C", "uint8", unsigned_, 1, BasicType::i16, Meaning::u8},
     {"S", "uint16", unsigned_, 2, BasicType::i32, Meaning::u16},
     {"I", "uint32", unsigned_, 4, BasicType::i64, Meaning::u32},
+    {"L", "uint64", unsigned_, 8, BasicType::i64, Meaning::hugeint},
     {"f", "float", floats, 4, BasicType::f32},
     {"g", "double", floats, 8, BasicType::f64},
     {"d:", "decimal", decimal, 16, BasicType::i64},
@@ -58,7 +59,6 @@ struct Refused {
   std::string_view begins, name;
 };
 constexpr Refused others[] = {
-    {"L", "uint64"},
     {"e", "halffloat"},
     {"z", "binary"},
     {"Z", "large_binary"},
@@ -98,10 +98,7 @@ std::optional<ArrowType> arrow_type(const ArrowSchema& schema, std::string& refu
   if (schema.dictionary) {
     type.codes = find(text);
     const bool integers =
-        text == "L" ||
-        (type.codes && (type.codes->layout == signed_ || type.codes->layout == unsigned_));
-    static constexpr ArrowFormat u64 = {"L", "uint64", unsigned_, 8, BasicType::i64};
-    if (text == "L") type.codes = &u64;
+        type.codes && (type.codes->layout == signed_ || type.codes->layout == unsigned_);
     if (!integers || schema.dictionary->dictionary) {
       refused = fmt::format("dictionary with indices `{}`", text);
       return std::nullopt;
@@ -127,7 +124,7 @@ std::optional<ArrowType> arrow_type(const ArrowSchema& schema, std::string& refu
     const int found = std::sscanf(schema.format, "d:%d,%d,%d", &precision, &scale, &width);
     for (const ArrowFormat& other : decimals)
       if (width == other.bytes * 8) type.format = &other;
-    if (found < 2 || width != type.format->bytes * 8 || precision < 1 || precision > 18 ||
+    if (found < 2 || width != type.format->bytes * 8 || precision < 1 || precision > 38 ||
         scale < 0 || scale > precision) {
       refused = fmt::format("decimal{}({}, {})", width, precision, scale);
       return std::nullopt;

@@ -1,4 +1,4 @@
-// Arrow's formats, a row each. Private to this folder.
+// Arrow's formats, a row each, and how the values of arrays and of DuckDB's vectors lie.
 #pragma once
 #include <cstdint>
 #include <optional>
@@ -15,12 +15,14 @@ namespace rndn::data {
 enum class ArrowLayout : uint8_t {
   none,     // no values: all are missing
   bits,     // one bit each
+  bytes,    // bool, one byte each
   signed_,  // integers of `bytes`
   unsigned_,
   floats,
-  decimal,  // integers of `bytes`, 4 to 32
+  decimal,  // integers of `bytes`, 2 to 32
   text,     // offsets of `bytes` and characters
   view,     // records of 16 bytes, and characters apart
+  pointers,  // the same with an address in place of where the characters are
 };
 
 struct ArrowFormat {

@@ -1,8 +1,11 @@
 // Host columns: allocation, access to text, statistics.
 #include "runtime/data/column.h"
 
+#include <sys/mman.h>
+
 #include <algorithm>
 #include <limits>
+#include <new>
 
 #include "libraries/base/containers/bitset.h"
 #include "libraries/base/errors/check.h"
@@ -21,17 +24,23 @@ uint32_t code_width(uint64_t distinct_values) {
 
 uint32_t foreign_row_width(uint64_t referenced_rows) { return referenced_rows < uint64_t{1} << 31 ? 4 : 8; }
 
+std::shared_ptr<Bytes> zeros(size_t size) {
+  constexpr size_t large = size_t{1} << 20;
+  if (size < large) return std::make_shared<Bytes>(size);
+  void* memory = mmap(nullptr, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  if (memory == MAP_FAILED) throw std::bad_alloc();
+  prefer_huge_pages(memory, size);
+  const std::shared_ptr<const void> owner(memory, [size](void* m) { munmap(m, size); });
+  return std::make_shared<Bytes>(std::span(static_cast<std::byte*>(memory), size), owner);
+}
+
 Column make_column(BasicType type, uint64_t rows, Encoding encoding, uint32_t width) {
   Column column;
   column.type = type;
   column.encoding = encoding;
   column.width = width ? width : plain_width(type);
   column.rows = rows;
-  std::vector<std::byte> elements;
-  elements.reserve(rows * column.width);
-  prefer_huge_pages(elements.data(), rows * column.width);
-  elements.resize(rows * column.width);
-  column.data = std::make_shared<Bytes>(std::move(elements));
+  column.data = zeros(rows * column.width);
   if (encoding == Encoding::dictionary) column.dictionary = std::make_shared<Dictionary>();
   if (encoding == Encoding::text) column.pad = std::make_shared<Bytes>();
   return column;

@@ -77,6 +77,8 @@ enum class ColumnPart : uint8_t {
 // A column of bool; it shares the column's validity.
 Column validity_of(const Column& column, unsigned threads = 0);
 
+// Zeros that the system gives when they are first touched, so that many threads that fill them share that cost.
+std::shared_ptr<Bytes> zeros(size_t size);
 // An empty column of `rows` elements, all bytes zero.
 Column make_column(hir::BasicType type, uint64_t rows, Encoding encoding = Encoding::plain, uint32_t width = 0);
 // Bytes of a dictionary code: 1, 2 or 4.

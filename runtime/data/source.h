@@ -21,10 +21,22 @@
 
 namespace rndn::data {
 
+class TableLoader;
+struct SourceOptions;
+
+// A kind of file that is a table, by the end of its name.
+struct FileFormat {
+  std::string_view extension;  // ".parquet"
+  Result<std::unique_ptr<TableLoader>> (*open)(const std::string& path, const std::string& table,
+                                               const SourceOptions& options);
+};
+
 struct SourceOptions {
   unsigned threads = 0;  // 0: all cores
   bool progress = true;  // a line on stderr when a load takes longer than a second
   std::string cache;     // folder for columns in binary form (runtime/data/cache.h); empty: none
+  // Kinds of files beside delimited text. A folder of such files, or a pattern (`x/*.parquet`), is one table, too.
+  std::span<const FileFormat> formats;
   // Hears what was chosen for a file that does not say it; nobody: a line on stderr.
   std::function<void(const std::string&)> note;
 

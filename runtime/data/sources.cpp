@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <map>
 
 #include "libraries/base/system/files.h"
 #include "runtime/data/cache.h"
@@ -15,39 +16,111 @@ namespace {
 namespace fs = std::filesystem;
 using Loader = std::unique_ptr<TableLoader>;
 
-// Kinds of files that are tables. What has no row and is named all the same is taken for delimited text.
-struct FileFormat {
-  std::string_view extension;
-  Result<Loader> (*open)(const std::string& path, const std::string& table,
-                         const SourceOptions& options);
-};
-constexpr FileFormat formats[] = {
+// Delimited text, which this folder reads. What is named and has no row here or in the options is
+// taken for such text all the same.
+constexpr FileFormat text_formats[] = {
     {".csv", open_text_file},
     {".tbl", open_text_file},
     {".tsv", open_text_file},
 };
 
-const FileFormat* format_of(const fs::path& path) {
-  std::string extension = path.extension().string();
-  for (char& c : extension) c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
+bool ends_with(std::string_view path, std::string_view extension) {
+  return path.size() > extension.size() &&
+         std::equal(extension.rbegin(), extension.rend(), path.rbegin(), [](char a, char b) {
+           return a == std::tolower(static_cast<unsigned char>(b));
+         });
+}
+
+// Of formats whose extension the path has, the one with the longest: `.csv.gz`, not `.gz`.
+const FileFormat* format_in(std::span<const FileFormat> formats, std::string_view path) {
+  const FileFormat* best = nullptr;
   for (const FileFormat& format : formats)
-    if (format.extension == extension) return &format;
+    if (ends_with(path, format.extension) &&
+        (!best || format.extension.size() > best->extension.size()))
+      best = &format;
+  return best;
+}
+const FileFormat* format_of(const std::string& path, const SourceOptions& options) {
+  const FileFormat* text = format_in(text_formats, path);
+  return text ? text : format_in(options.formats, path);
+}
+
+// The path's last part without the extension.
+std::string table_name(const fs::path& path, const SourceOptions& options) {
+  const std::string name = (path.has_filename() ? path : path.parent_path()).filename().string();
+  const FileFormat* format = format_of(name, options);
+  return format ? name.substr(0, name.size() - format->extension.size())
+                : fs::path(name).stem().string();
+}
+
+std::string extensions(const SourceOptions& options) {
+  std::string all;
+  for (const FileFormat& format : text_formats)
+    (all += all.empty() ? "" : ", ") += format.extension;
+  for (const FileFormat& format : options.formats)
+    if (!format_in(text_formats, "x" + std::string(format.extension)))
+      (all += ", ") += format.extension;
+  return all;
+}
+
+bool is_pattern(const std::string& path) {
+  std::error_code ignored;
+  return path.find_first_of("*?[") != path.npos && !fs::exists(path, ignored);
+}
+
+// The format of the files in a folder, however deep, that are one table; null: there are none.
+// Delimited text is only where the user says so: a file of it is rather a table of its own.
+enum class Text : bool { no, yes };
+const FileFormat* format_within(const fs::path& folder, const SourceOptions& options, Text text) {
+  std::error_code error;
+  for (fs::recursive_directory_iterator entry(folder, error), end; !error && entry != end;
+       entry.increment(error)) {
+    std::error_code ignored;
+    if (!entry->is_regular_file(ignored) || entry->path().filename().string().starts_with('.'))
+      continue;
+    const std::string path = entry->path().string();
+    const FileFormat* format = format_in(options.formats, path);
+    if (format && (text == Text::yes || !format_in(text_formats, path))) return format;
+  }
   return nullptr;
 }
 
-std::string extensions() {
-  std::string all;
-  for (const FileFormat& format : formats) (all += all.empty() ? "" : ", ") += format.extension;
-  return all;
+// Whether the folder has subfolders `key=value`.
+bool is_partitioned(const fs::path& folder) {
+  std::error_code error;
+  for (fs::directory_iterator entry(folder, error), end; !error && entry != end;
+       entry.increment(error)) {
+    std::error_code ignored;
+    const size_t equals = entry->path().filename().string().find('=');
+    if (entry->is_directory(ignored) && equals != std::string::npos && equals > 0) return true;
+  }
+  return false;
 }
 
 Loader kept(Loader loader, const std::string& cache) {
   return cache.empty() ? std::move(loader) : cached(std::move(loader), cache);
 }
 
+// A name of a place elsewhere: `s3://bucket/x.parquet`.
+bool is_remote(std::string_view path) {
+  const size_t colon = path.find("://");
+  return colon != path.npos && colon > 0 &&
+         std::all_of(path.begin(), path.begin() + static_cast<std::ptrdiff_t>(colon),
+                     [](unsigned char c) { return std::isalnum(c) || c == '+' || c == '-'; });
+}
+
 Result<Loader> open_file(const std::string& path, const std::string& table,
                          const SourceOptions& options) {
-  const FileFormat* format = format_of(path);
+  if (is_remote(path))
+    return usage_error("`{}` is not on this machine: rndn reads local files only", path);
+  std::error_code ignored;
+  const bool is_folder = fs::is_directory(path, ignored);
+  const FileFormat* format = is_folder          ? format_within(path, options, Text::yes)
+                             : is_pattern(path) ? format_in(options.formats, path)
+                                                : format_of(path, options);
+  if (!format && (is_folder || is_pattern(path)))
+    return input_error("`{}` is no table: a folder or a pattern is one of files that end in {}",
+                       path, extensions(options));
   ASSIGN_OR_RETURN(Loader loader, (format ? format->open : open_text_file)(path, table, options));
   return kept(std::move(loader), options.cache);
 }
@@ -137,40 +210,45 @@ class SharedLoader final : public TableLoader {
   const std::shared_ptr<Source> source_;
 };
 
-// The files of a folder that are tables, in the order of their names.
-Result<std::vector<fs::path>> table_files(const std::string& folder) {
+// The files and folders of a folder that are tables, in the order of their names.
+Result<std::vector<fs::path>> tables_of(const std::string& folder, const SourceOptions& options) {
   std::vector<fs::path> files;
   std::error_code error;
   for (fs::directory_iterator entry(folder, error), end; !error && entry != end;
        entry.increment(error)) {
     const fs::path& path = entry->path();
     std::error_code ignored;
-    if (format_of(path) && !path.filename().string().starts_with('.') &&
-        entry->is_regular_file(ignored))
+    if (path.filename().string().starts_with('.')) continue;
+    if (entry->is_regular_file(ignored) ? format_of(path.string(), options) != nullptr
+                                        : entry->is_directory(ignored) &&
+                                              format_within(path, options, Text::no) != nullptr)
       files.push_back(path);
   }
   if (error) return input_error("cannot read the folder `{}`: {}", folder, error.message());
   if (files.empty())
     return input_error(
         "the folder `{}` is no data source: it has no schema.json and no file that ends in {}",
-        folder, extensions());
+        folder, extensions(options));
   std::sort(files.begin(), files.end());
-  for (size_t i = 1; i < files.size(); ++i)
-    if (files[i].stem() == files[i - 1].stem())
+  std::map<std::string, std::string> paths;  // by the table
+  for (const fs::path& path : files) {
+    const auto [before, is_new] = paths.emplace(table_name(path, options), path.string());
+    if (!is_new)
       return input_error(
           "`{}` and `{}` would both be the table `{}`; a schema.json or --table NAME=FILE tells "
           "them apart",
-          files[i - 1].string(), files[i].string(), files[i].stem().string());
+          before->second, path.string(), before->first);
+  }
   return files;
 }
 
 // A file that is no table does not keep the others from being some.
 Result<std::vector<Loader>> open_files(const std::string& folder, const SourceOptions& options) {
-  ASSIGN_OR_RETURN(std::vector<fs::path> files, table_files(folder));
+  ASSIGN_OR_RETURN(std::vector<fs::path> files, tables_of(folder, options));
   std::vector<Loader> loaders;
   std::vector<Error> failures;
   for (const fs::path& path : files) {
-    Result<Loader> loader = open_file(path.string(), path.stem().string(), options);
+    Result<Loader> loader = open_file(path.string(), table_name(path, options), options);
     if (loader)
       loaders.push_back(std::move(*loader));
     else
@@ -183,8 +261,10 @@ Result<std::vector<Loader>> open_files(const std::string& folder, const SourceOp
 
 Result<Loader> open_path(const std::string& path, const SourceOptions& options) {
   std::error_code error;
-  if (!fs::is_directory(path, error))
-    return open_file(path, fs::path(path).stem().string(), options);
+  if (is_pattern(path) && format_of(path, options))
+    return usage_error("`{}` is many files: --table NAME=PATTERN makes them one table", path);
+  if (!fs::is_directory(path, error) || (is_partitioned(path) && format_within(path, options, Text::no)))
+    return open_file(path, table_name(path, options), options);
   const std::string schema_path = path + "/schema.json";
   if (!fs::exists(schema_path, error)) {
     ASSIGN_OR_RETURN(std::vector<Loader> loaders, open_files(path, options));
@@ -208,12 +288,13 @@ const Scheme* scheme_of(std::string_view text, std::span<const Scheme> schemes) 
 }
 
 // What looks like a scheme and is no file.
-Result<void> check_path(const std::string& text, std::span<const Scheme> schemes) {
+Result<void> check_path(const std::string& text, std::span<const Scheme> schemes,
+                        const SourceOptions& options) {
   std::error_code error;
   const size_t colon = text.find(':');
-  if (colon == text.npos || colon < 2 || text.find('/') < colon || fs::exists(text, error))
+  if (is_remote(text) || colon == text.npos || colon < 2 || text.find('/') < colon || fs::exists(text, error))
     return {};
-  return usage_error("there is no source `{}`: expected {}", text, source_forms(schemes));
+  return usage_error("there is no source `{}`: expected {}", text, source_forms(schemes, options));
 }
 
 Result<std::pair<std::string, std::string>> parse_table(const std::string& text) {
@@ -225,10 +306,10 @@ Result<std::pair<std::string, std::string>> parse_table(const std::string& text)
 
 }  // namespace
 
-std::string source_forms(std::span<const Scheme> schemes) {
+std::string source_forms(std::span<const Scheme> schemes, const SourceOptions& options) {
   std::string all;
   for (const Scheme& scheme : schemes) (all += scheme.form) += ", ";
-  return all + "a folder or a file (" + extensions() + ")";
+  return all + "a folder or a file (" + extensions(options) + ")";
 }
 
 Result<std::shared_ptr<Source>> open_folder(const std::string& folder,
@@ -250,7 +331,7 @@ Result<std::shared_ptr<Source>> open_source(const SourceNames& names,
                      scheme->open(names.data.substr(scheme->name.size() + 1), options));
     loaders.push_back(kept(std::move(loader), options.cache));
   } else if (!names.data.empty()) {
-    RETURN_IF_ERROR(check_path(names.data, schemes));
+    RETURN_IF_ERROR(check_path(names.data, schemes, options));
     ASSIGN_OR_RETURN(Loader loader, open_path(names.data, for_files));
     loaders.push_back(std::move(loader));
   }
@@ -261,6 +342,19 @@ Result<std::shared_ptr<Source>> open_source(const SourceNames& names,
   }
   ASSIGN_OR_RETURN(Loader loader, JoinedLoader::make(std::move(loaders)));
   return std::make_shared<Source>(std::move(loader));
+}
+
+Result<std::shared_ptr<Source>> open_table(const std::string& table, const std::string& path,
+                                           const SourceOptions& options,
+                                           const std::string& file_cache) {
+  SourceOptions for_files = options;
+  if (for_files.cache.empty()) for_files.cache = file_cache;
+  ASSIGN_OR_RETURN(Loader loader, open_file(path, table, for_files));
+  return std::make_shared<Source>(std::move(loader));
+}
+
+bool is_table_path(std::string_view text, const SourceOptions& options) {
+  return is_remote(text) || format_of(std::string(text), options);
 }
 
 Result<std::shared_ptr<Source>> join_sources(std::vector<std::shared_ptr<Source>> sources) {
@@ -288,7 +382,7 @@ Result<Schema> guess_schema(const std::string& path, const SourceOptions& option
   if (fs::is_directory(path, error)) {
     ASSIGN_OR_RETURN(loaders, open_files(path, options));
   } else {
-    ASSIGN_OR_RETURN(Loader loader, open_file(path, fs::path(path).stem().string(), options));
+    ASSIGN_OR_RETURN(Loader loader, open_file(path, table_name(path, options), options));
     loaders.push_back(std::move(loader));
   }
   Schema schema;
@@ -305,7 +399,7 @@ Result<std::shared_ptr<Source>> Files::open(const std::string& path) {
   const std::string version = version_of(path);
   Known& known = files_[path];
   if (known.source && !version.empty() && known.version == version) return known.source;
-  ASSIGN_OR_RETURN(Loader loader, open_file(path, fs::path(path).stem().string(), options_));
+  ASSIGN_OR_RETURN(Loader loader, open_file(path, table_name(path, options_), options_));
   known = {version, std::make_shared<Source>(std::move(loader))};
   return known.source;
 }

@@ -7,7 +7,10 @@
 //   open_source({.tables = {"o=orders.csv"}}, schemes, options);   // the table `o`
 //
 // A new source is one file and one row: a generator is a Scheme, which the program lists; a kind of
-// file is a row of the table in sources.cpp.
+// file is a row of the table in sources.cpp, or of options.formats, which the program lists.
+//
+// Of a folder, each subfolder that holds files of options.formats is a table as well, and the folder
+// itself is one where its subfolders are named as Hive names partitions: `year=2024`.
 //
 // A folder with schema.json has the tables that this describes. Of any other folder each delimited
 // file (.csv, .tbl, .tsv) is a table by its name. Such a file, alone or in a folder, shows what it is:
@@ -62,8 +65,16 @@ Result<Schema> open_schema(const SourceNames& names, std::span<const Scheme> sch
 // The schema of a folder's delimited files, or of one file, as they show it, whatever schema.json is there;
 // the files by their names in the folder.
 Result<Schema> guess_schema(const std::string& path, const SourceOptions& options);
+// A file, a folder of files or a pattern as the table of that name.
+Result<std::shared_ptr<Source>> open_table(const std::string& table, const std::string& path,
+                                           const SourceOptions& options,
+                                           const std::string& file_cache = "");
+// Names the contents of a file by what the system says of it (text_file.h); empty: it may change yet.
+std::string version_of(const std::string& path);
+// Whether the text can only be a path of a file, or of many: it ends as one of those that are tables do.
+bool is_table_path(std::string_view text, const SourceOptions& options);
 // "tpch:SF, a folder or a file (.csv, .tbl, .tsv)".
-std::string source_forms(std::span<const Scheme> schemes);
+std::string source_forms(std::span<const Scheme> schemes, const SourceOptions& options = {});
 
 // Files that programs name themselves (`load_csv`), each a source of one table. They are kept until they
 // change. Thread-safe.

@@ -65,6 +65,26 @@ class Reader {
                         : std::string(text_.substr(tokens_[first].begin,
                                                    tokens_[at_ - 1].end - tokens_[first].begin));
   }
+  // The content of a quoted text; empty: there is none.
+  std::string text() {
+    if (done() || here().front() != '\'') return {};
+    const std::string_view quoted = here();
+    std::string out;
+    for (size_t i = 1; i + 1 < quoted.size(); ++i) {
+      out += quoted[i];
+      i += quoted[i] == '\'';
+    }
+    ++at_;
+    return out;
+  }
+  // Up to the parenthesis that closes the one before here, which comes next; false: none does.
+  bool to_close() {
+    for (int depth = 0; !done(); ++at_) {
+      depth += (here() == "(") - (here() == ")");
+      if (depth < 0) return true;
+    }
+    return false;
+  }
   bool done() const { return at_ >= tokens_.size(); }
   // Of the next token, or of the end.
   size_t begin() const { return done() ? text_.size() : tokens_[at_].begin; }
@@ -158,6 +178,42 @@ Result<Command> read_command(Span statement, const SourceManager& sources, Diagn
       } while (in.symbol(','));
       if (!in.symbol(')')) return expected("`)`");
     }
+  } else if (in.word("copy")) {
+    command.kind = Command::copy;
+    if (in.symbol('(')) {
+      rest();
+      if (!in.to_close()) return expected("`)`");
+      command.rest_end = static_cast<uint32_t>(statement.begin + in.last_end());
+      in.symbol(')');
+    } else if (!read_name()) {
+      return expected("a table or a query in parentheses");
+    }
+    if (!in.word("to")) return expected("TO");
+    command.path = in.text();
+    if (command.path.empty()) return expected("the name of a file in quotes");
+    if (in.symbol('(')) {
+      const size_t begin = in.begin();
+      if (!in.to_close()) return expected("`)`");
+      command.options = text.substr(begin, in.last_end() - begin);
+      in.symbol(')');
+    }
+  } else if (in.word("create")) {
+    command.kind = Command::create_table;
+    if (in.word("or")) {
+      command.replace = in.word("replace");
+      if (!command.replace) return expected("REPLACE");
+    }
+    if (!in.word("temp")) in.word("temporary");
+    if (!in.word("table")) return expected("TABLE");
+    if (!read_name()) return expected("a name");
+    if (!in.word("as")) return expected("AS");
+    rest();
+    if (in.done()) return expected("a query");
+    return command;
+  } else if (in.word("drop")) {
+    command.kind = Command::drop_table;
+    if (!in.word("table")) return expected("TABLE");
+    if (!read_name()) return expected("a table");
   } else if (in.word("deallocate")) {
     command.kind = Command::deallocate;
     in.word("prepare");

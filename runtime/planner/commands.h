@@ -2,6 +2,8 @@
 //
 //   SHOW TABLES            DESCRIBE t | query    SUMMARIZE t
 //   EXPLAIN [ANALYZE] query
+//   COPY (query) | t TO 'file' [(options)]    CREATE [OR REPLACE] [TEMP] TABLE t AS query
+//   DROP TABLE t
 //   PREPARE name AS query  EXECUTE name(value, ..)   DEALLOCATE name
 //
 // Everything else is a query: the planner says what is wrong with it. A parameter is `?` or `$1`.
@@ -28,11 +30,16 @@ struct Command {
     explain_analyze,
     prepare,
     execute,
-    deallocate
+    deallocate,
+    copy,  // the table `name`, or the query between rest and rest_end
+    create_table,
+    drop_table
   } kind = query;
   std::string name;  // of a table or a prepared statement; empty: none
   Span name_place{};
-  uint32_t rest = 0;                // where the query in it begins, in the file
+  uint32_t rest = 0, rest_end = 0;  // where the query in it begins and, of COPY, ends, in the file
+  std::string path, options;        // COPY
+  bool replace = false;             // CREATE
   std::vector<std::string> values;  // EXECUTE: as the text has them
 };
 

@@ -1,9 +1,13 @@
-// DuckDB's side of a comparison, through its C API (duckdb_api.h).
+// DuckDB through its C API (duckdb_api.h).
 #include "runtime/planner/duckdb.h"
 
 #include <algorithm>
+#include <atomic>
 #include <chrono>
 #include <filesystem>
+#include <mutex>
+#include <new>
+#include <optional>
 
 #include "runtime/planner/duckdb_api.h"
 
@@ -28,6 +32,12 @@ int type_number(sql::TypeId id) {
     default: return 0;
   }
 }
+constexpr int any_type = 34, integer_type = 4;
+constexpr const char* take_function = "rndn_take";
+
+// All that a call of our function knows is a handle, which the library alone can read.
+using ExtraInfo = void* (*)(void*);
+std::atomic<ExtraInfo> extra_info{nullptr};
 
 class Library final : public Duckdb {
  public:
@@ -39,10 +49,16 @@ class Library final : public Duckdb {
   Library(const Library&) = delete;
   Library& operator=(const Library&) = delete;
 
-  Result<void> start(unsigned threads) {
+  Result<void> start(unsigned threads, Access access) {
     if (f_.open(nullptr, &database_) != 0 || f_.connect(database_, &connection_) != 0)
       return world_error("DuckDB could not open a database in memory");
-    return statement(fmt::format("SET threads = {}; SET enable_external_access = false", threads));
+    RETURN_IF_ERROR(statement(fmt::format(
+        "SET threads = {}; SET autoinstall_known_extensions = false; SET "
+        "autoload_known_extensions = false; SET TimeZone = 'UTC'; SET enable_external_file_cache = "
+        "false",
+        threads)));
+    if (access == Access::tables) return statement("SET enable_external_access = false");
+    return register_take();
   }
 
   Result<void> load(const std::string& table, uint64_t rows,
@@ -77,6 +93,29 @@ class Library final : public Duckdb {
     f_.destroy_data_chunk(&chunk);
     for (void*& type : types) f_.destroy_logical_type(&type);
     if (!why.empty()) return world_error("DuckDB does not take table `{}`: {}", table, why);
+    return {};
+  }
+
+  Result<void> read(const std::string& columns, const std::string& from,
+                    const Take& take) override {
+    std::lock_guard lock(reading_);
+    take_ = &take;
+    failure_.reset();
+    // The sum needs every value, so that no optimizer leaves out a call.
+    auto done = run(fmt::format("SELECT sum({}({})) FROM {}", take_function, columns, from));
+    take_ = nullptr;
+    if (failure_) return *std::exchange(failure_, {});
+    if (!done) return done.error();
+    return {};
+  }
+
+  Result<void> run_over(const std::string& name, ArrowArrayStream* stream,
+                        const std::string& text) override {
+    if (f_.arrow_scan(connection_, name.c_str(), stream) != 0)
+      return world_error("DuckDB does not take the result `{}`", name);
+    auto done = run(text);
+    RETURN_IF_ERROR(statement("DROP VIEW " + quote_name(name)));
+    if (!done) return done.error();
     return {};
   }
 
@@ -119,6 +158,51 @@ class Library final : public Duckdb {
     return done;
   }
 
+  // A function of any arguments, each of which `take_` sees, that is 1 for every row.
+  Result<void> register_take() {
+    ExtraInfo none = nullptr;
+    if (!extra_info.compare_exchange_strong(none, f_.scalar_function_get_extra_info) &&
+        none != f_.scalar_function_get_extra_info)
+      return world_error("another library of DuckDB reads files in this process already");
+    void* function = f_.create_scalar_function();
+    void *any = f_.create_logical_type(any_type), *integer = f_.create_logical_type(integer_type);
+    f_.scalar_function_set_name(function, take_function);
+    f_.scalar_function_set_varargs(function, any);
+    f_.scalar_function_set_return_type(function, integer);
+    f_.scalar_function_set_special_handling(function);  // it is called for missing values, too
+    f_.scalar_function_set_volatile(function);
+    f_.scalar_function_set_extra_info(function, this, nullptr);
+    f_.scalar_function_set_function(function, [](void* info, void* chunk, void* out) {
+      static_cast<Library*>(extra_info.load()(info))->give(info, chunk, out);
+    });
+    const int state = f_.register_scalar_function(connection_, function);
+    f_.destroy_scalar_function(&function);
+    f_.destroy_logical_type(&any);
+    f_.destroy_logical_type(&integer);
+    if (state != 0) return world_error("DuckDB does not take the function that reads files");
+    return {};
+  }
+
+  void give(void* info, void* chunk, void* out) {
+    const uint64_t rows = f_.data_chunk_get_size(chunk);
+    std::vector<Vector> columns(f_.data_chunk_get_column_count(chunk));
+    for (size_t c = 0; c < columns.size(); ++c) {
+      void* vector = f_.data_chunk_get_vector(chunk, c);
+      columns[c] = {f_.vector_get_data(vector), f_.vector_get_validity(vector)};
+    }
+    std::fill_n(static_cast<int32_t*>(f_.vector_get_data(out)), rows, 1);
+    Result<void> taken;
+    try {
+      taken = (*take_)(rows, columns);
+    } catch (const std::bad_alloc&) {  // no exception of ours goes through the library
+      taken = world_error("not enough memory for what is read");
+    }
+    if (taken) return;
+    f_.scalar_function_set_error(info, taken.error().message.c_str());
+    std::lock_guard lock(failing_);
+    if (!failure_) failure_ = taken.error();
+  }
+
   void fill(void* vector, const Column& column, uint64_t first, uint64_t count) {
     if (column.text) {
       for (uint64_t i = 0; i < count; ++i) {
@@ -139,19 +223,30 @@ class Library final : public Duckdb {
 
   const DuckdbApi f_;
   void *database_ = nullptr, *connection_ = nullptr;
+  std::mutex reading_;  // one at a time
+  const Take* take_ = nullptr;
+  std::mutex failing_;
+  std::optional<Error> failure_;
 };
 
 }  // namespace
 
-Result<std::unique_ptr<Duckdb>> Duckdb::open(const Options& options, unsigned threads) {
+Result<std::unique_ptr<Duckdb>> Duckdb::open(const Options& options, unsigned threads,
+                                             Access access) {
   const std::string path = library_path(options);
-  if (path.empty())
-    return world_error("DuckDB's side needs its library: run tools/sql-planner, which installs it");
-  ASSIGN_OR_RETURN(const DuckdbApi f, load_duckdb(path));
+  auto needed = [&](const std::string& why) {
+    return world_error("{} DuckDB {} as a library: {}",
+                       access == Access::files ? "files of this kind need" : "DuckDB's side needs",
+                       pinned_version.substr(1), why);
+  };
+  if (path.empty()) return needed("run tools/sql-planner, which installs it");
+  const auto loaded = load_duckdb(path);
+  if (!loaded) return needed(loaded.error().message);
+  const DuckdbApi& f = *loaded;
   if (f.vector_size() < chunk_rows)
     return world_error("`{}` takes {} rows at a time, not {}", path, f.vector_size(), chunk_rows);
   auto library = std::make_unique<Library>(f);
-  RETURN_IF_ERROR(library->start(threads));
+  RETURN_IF_ERROR(library->start(threads, access));
   return std::unique_ptr<Duckdb>(std::move(library));
 }
 

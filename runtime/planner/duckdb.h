@@ -1,14 +1,18 @@
-// DuckDB as the other side of a comparison: the planner's library, given the data and the query.
+// DuckDB as a database of its own, apart from the planner's: the other side of a comparison, and the
+// reader and writer of files.
 //
 //   ASSIGN_OR_RETURN(auto duckdb, Duckdb::open(Options::of_environment(), 2));     // threads
 //   RETURN_IF_ERROR(duckdb->load("lineitem", {{"l_tax", type, rows, cell}, ..}));
 //   ASSIGN_OR_RETURN(Answer a, duckdb->run("select sum(l_tax) from lineitem"));
+//   RETURN_IF_ERROR(duckdb->read("file_row_number, l_tax", "read_parquet('l.parquet')", take));
 //
-// For measurements alone: `rndn sql` never runs a query here. Columns go in by the C API's data
-// chunks, which are filled in place. Its database is apart from the planner's.
+// `rndn sql` never runs a query of the user's here. Columns go in by the C API's data chunks, which
+// are filled in place. They come out through a function of SQL that is ours: it sees the vectors of
+// each chunk on the thread that made them, so that nothing is copied and all cores take part.
 #pragma once
 #include <functional>
 #include <memory>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -16,6 +20,8 @@
 #include "frontend/sql/catalog.h"
 #include "libraries/base/errors/result.h"
 #include "runtime/planner/database.h"
+
+struct ArrowArrayStream;
 
 namespace rndn::planner {
 
@@ -38,12 +44,31 @@ class Duckdb {
   };
   static constexpr uint64_t chunk_rows = 2048;
 
+  // A vector of a chunk: values side by side as DuckDB keeps them (a text is a record of 16 bytes:
+  // its length, and itself, or 4 bytes of it and where it lies), and a bit per value that is there.
+  struct Vector {
+    const void* values;
+    const uint64_t* validity;  // null: all are there
+  };
+  // Rows of what is read, valid during the call; the calls come from several threads at once.
+  using Take = std::function<Result<void>(uint64_t rows, std::span<const Vector> columns)>;
+
+  enum class Access : bool { tables, files };  // whether the file system may be read and written
+
   // Only where the planner is a library: a Python takes no chunks.
-  static Result<std::unique_ptr<Duckdb>> open(const Options& options, unsigned threads);
+  static Result<std::unique_ptr<Duckdb>> open(const Options& options, unsigned threads,
+                                              Access access = Access::tables);
   virtual ~Duckdb() = default;
   virtual Result<void> load(const std::string& table, uint64_t rows,
                             const std::vector<Column>& columns) = 0;
   virtual Result<Answer> run(const std::string& query) = 0;
+  // Gives all rows of `columns` (expressions) of `from`, in no order. The first failure of `take`
+  // ends the reading and is the result.
+  virtual Result<void> read(const std::string& columns, const std::string& from,
+                            const Take& take) = 0;
+  // Runs a statement in which `name` is an Arrow stream, which it may read once.
+  virtual Result<void> run_over(const std::string& name, ArrowArrayStream* stream,
+                                const std::string& statement) = 0;
 };
 
 }  // namespace rndn::planner

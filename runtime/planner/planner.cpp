@@ -133,8 +133,48 @@ Result<std::vector<ResultColumn>> Planner::describe(std::string_view text) {
   return columns;
 }
 
+// The plan's JSON, once all tables are there.
+Result<std::string> Planner::serialize(std::string_view text, Span statement, DiagnosticSink& sink,
+                                       const OpenTable& open) {
+  std::set<std::string> opened;
+  for (;;) {
+    auto answer =
+        database_->ask(fmt::format("SELECT json_serialize_plan({}, optimize := true, skip_null := "
+                                   "true, skip_empty := true, skip_default := true)",
+                                   quote_text(text)));
+    if (!answer) {
+      if (answer.error().fault != Fault::input) return answer.error();
+      report_message(answer.error().message, statement, sink);
+      return Error{Fault::input, ""};
+    }
+    if (!answer->starts_with("{\"error\":true")) return answer;
+    const std::string missing = open ? missing_table(*answer) : "";
+    if (!missing.empty() && opened.insert(missing).second) {
+      auto is_open = open(missing);
+      if (is_open && *is_open) continue;
+      if (!is_open && is_open.error().fault != Fault::input &&
+          is_open.error().fault != Fault::usage)
+        return is_open.error();
+      if (!is_open) {
+        const size_t at = std::min(text.find(missing), text.size());
+        const auto begin = static_cast<uint32_t>(statement.begin + at);
+        const auto length = static_cast<uint32_t>(at < text.size() ? missing.size() : 0);
+        sink.error("sql-file", {statement.file, begin, begin + length}, "{}",
+                   is_open.error().message);
+        return Error{Fault::input, ""};
+      }
+    }
+    report_problem(*answer, statement, *names_, sink);
+    return Error{Fault::input, ""};
+  }
+}
+
 Result<Planned> Planner::plan(Span statement, const SourceManager& sources, DiagnosticSink& sink) {
-  const std::string_view text = sources.text(statement);
+  return plan(sources.text(statement), statement, sink, {});
+}
+
+Result<Planned> Planner::plan(std::string_view text, Span statement, DiagnosticSink& sink,
+                              const OpenTable& open) {
   const Error said{Fault::input, ""};
   auto place = [&](size_t at, size_t length) {
     const auto begin = static_cast<uint32_t>(statement.begin + at);
@@ -145,22 +185,10 @@ Result<Planned> Planner::plan(Span statement, const SourceManager& sources, Diag
                static_cast<unsigned char>(text[at]));
     return said;
   }
-  auto answer =
-      database_->ask(fmt::format("SELECT json_serialize_plan({}, optimize := true, skip_null := "
-                                 "true, skip_empty := true, skip_default := true)",
-                                 quote_text(text)));
-  if (!answer) {
-    if (answer.error().fault != Fault::input) return answer.error();
-    report_message(answer.error().message, statement, sink);
-    return said;
-  }
-  if (answer->starts_with("{\"error\":true")) {
-    report_problem(*answer, statement, *names_, sink);
-    return said;
-  }
-  const Json json = Json::parse(*answer, nullptr, false);
+  ASSIGN_OR_RETURN(std::string answer, serialize(text, statement, sink, open));
+  const Json json = Json::parse(answer, nullptr, false);
   if (!json.is_object() || !json.contains("plans") || json["plans"].size() != 1)
-    return unexpected("give one plan", Error{Fault::input, answer->substr(0, 200)});
+    return unexpected("give one plan", Error{Fault::input, answer.substr(0, 200)});
   Found found;
   try {
     look_through(json["plans"][0], found);
@@ -188,7 +216,7 @@ Result<Planned> Planner::plan(Span statement, const SourceManager& sources, Diag
     return said;
   }
   planned.columns = *std::move(columns);
-  planned.plan = *std::move(answer);
+  planned.plan = std::move(answer);
   planned.repeatable = is_repeatable(text);
   return planned;
 }

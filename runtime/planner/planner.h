@@ -11,10 +11,12 @@
 // of their own into plans, are off (planner.cpp names them): a plan is right for whatever the
 // tables hold. Cost: 0.1 s to open; 1 to 2 ms for a query; 20 to 50 ms for shadows of large tables.
 #pragma once
+#include <functional>
 #include <map>
 #include <memory>
 #include <set>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "frontend/sql/catalog.h"
@@ -51,9 +53,16 @@ class Planner {
   // Plans one statement (statements.h), a part of a file. What is wrong with it goes to `sink`,
   // with its place; the error is empty then.
   Result<Planned> plan(Span statement, const SourceManager& sources, DiagnosticSink& sink);
+  // Hears of a name that the catalog does not have; says whether it has it now (set_catalog).
+  using OpenTable = std::function<Result<bool>(const std::string& name)>;
+  // The same of a text that stands for the statement, with its places.
+  Result<Planned> plan(std::string_view text, Span statement, DiagnosticSink& sink,
+                       const OpenTable& open);
 
  private:
   explicit Planner(std::unique_ptr<Database> database);
+  Result<std::string> serialize(std::string_view text, Span statement, DiagnosticSink& sink,
+                                const OpenTable& open);
   Result<std::vector<ResultColumn>> describe(std::string_view text);
 
   std::unique_ptr<Database> database_;

@@ -68,7 +68,7 @@ struct Known {
 constexpr Known known[] = {
     {"parameters need to have a known value", "sql-parameter", "a parameter has no value here"},
     {"file system operations are disabled", "sql-file",
-     "a query reads the tables of --data, and no files"},
+     "files are read by their names, FROM 'x.parquet', and by read_parquet, read_csv and read_json"},
     {"LOGICAL_EXPLAIN", "sql-statement",
      "`EXPLAIN` is no query: `--emit plan` and `rndn explain` show what becomes of one"},
     {"does not support serialization", "sql-statement",
@@ -96,6 +96,17 @@ std::string_view kind_of(std::string_view error_type) {
 }
 
 }  // namespace
+
+std::string missing_table(const std::string& answer) {
+  const Json json = Json::parse(answer, nullptr, false);
+  if (!json.is_object()) return "";
+  if (missing_thing(json) == "table") return text_of(json, "name");
+  std::string message = text_of(json, "error_message");
+  constexpr std::string_view begin = "Cannot access file \"", end = "\" - file system operations";
+  const size_t at = message.find(begin), to = message.find(end);
+  if (at != 0 || to == message.npos) return "";
+  return message.substr(begin.size(), to - begin.size());
+}
 
 void report_problem(const std::string& answer, Span statement, const Names& names,
                     DiagnosticSink& sink) {

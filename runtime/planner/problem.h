@@ -18,6 +18,8 @@ struct Names {
   std::map<std::string, std::string>
       refused;  // columns of types that SQL does not have, with the type
 };
+// The table that the answer says is not there, or the file that it must not read; empty: neither.
+std::string missing_table(const std::string& answer);
 void report_problem(const std::string& answer, Span statement, const Names& names,
                     DiagnosticSink& sink);
 // The same for the message of an error that is no JSON: "Parser Error: syntax error at or near ..".

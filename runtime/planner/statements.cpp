@@ -6,6 +6,16 @@
 #include "runtime/planner/scanner.h"
 
 namespace rndn::planner {
+namespace {
+
+std::string lower(std::string_view text) {
+  std::string out(text);
+  for (char& c : out)
+    if (c >= 'A' && c <= 'Z') c = static_cast<char>(c + 'a' - 'A');
+  return out;
+}
+
+}  // namespace
 
 std::vector<Statement> split_statements(std::string_view text) {
   std::vector<Statement> statements;
@@ -36,13 +46,51 @@ bool is_repeatable(std::string_view statement) {
   Scanner scanner(statement);
   for (Token token; scanner.next(token);) {
     if (token.kind != Token::word && token.kind != Token::quoted) continue;
-    std::string word(statement.substr(token.begin, token.end - token.begin));
+    std::string word = lower(statement.substr(token.begin, token.end - token.begin));
     if (word.front() == '"') word = word.substr(1, word.size() - 2);
-    for (char& c : word)
-      if (c >= 'A' && c <= 'Z') c = static_cast<char>(c + 'a' - 'A');
     if (std::binary_search(names.begin(), names.end(), word)) return false;
   }
   return true;
+}
+
+std::string name_file_calls(std::string_view statement, std::span<const std::string_view> functions,
+                            FileCalls& calls) {
+  std::string text(statement);
+  std::vector<Token> tokens;
+  Scanner scanner(statement);
+  for (Token token; scanner.next(token);) tokens.push_back(token);
+  auto is = [&](const Token& t, char c) {
+    return t.kind == Token::symbol && statement[t.begin] == c;
+  };
+  for (size_t i = 0; i + 2 < tokens.size(); ++i) {
+    const std::string function =
+        lower(statement.substr(tokens[i].begin, tokens[i].end - tokens[i].begin));
+    if (tokens[i].kind != Token::word || !is(tokens[i + 1], '(') ||
+        std::find(functions.begin(), functions.end(), function) == functions.end())
+      continue;
+    size_t close = i + 2;
+    for (int depth = 1; close < tokens.size(); ++close) {
+      depth += is(tokens[close], '(') - is(tokens[close], ')');
+      if (depth == 0) break;
+    }
+    if (close >= tokens.size() || close == i + 2) continue;  // the planner says what is wrong
+    const size_t begin = tokens[i + 2].begin, end = tokens[close - 1].end;
+    const std::string arguments(statement.substr(begin, end - begin));
+    const bool is_path = close == i + 3 && arguments.front() == '\'' && arguments.size() > 2;
+    std::string name = is_path ? "" : arguments;
+    for (size_t at = 1; is_path && at + 1 < arguments.size(); ++at) {
+      name += arguments[at];
+      at += arguments[at] == '\'';
+    }
+    if (name.find('"') != name.npos) continue;  // no room for a second quote
+    const size_t length = tokens[close].end - tokens[i].begin;
+    std::string replaced = '"' + name + '"';
+    replaced.resize(length, ' ');
+    text.replace(tokens[i].begin, length, replaced);
+    calls.insert_or_assign(name, FileCall{function, arguments, is_path});
+    i = close;
+  }
+  return text;
 }
 
 const std::vector<std::string_view>& unrepeatable_names() {

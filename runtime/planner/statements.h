@@ -5,6 +5,9 @@
 // nested) and the semicolon. One pass over the text. Everything else about SQL is the planner's.
 #pragma once
 #include <cstddef>
+#include <map>
+#include <span>
+#include <string>
 #include <string_view>
 #include <vector>
 
@@ -29,5 +32,16 @@ bool is_repeatable(std::string_view statement);
 
 // Names of functions that make a text not repeatable, in lower case, ascending.
 const std::vector<std::string_view>& unrepeatable_names();
+
+// Calls of functions that read files, such as `read_csv('x.csv', header = false)`, by the names of
+// tables that stand for them: the path, or, where there is more than one argument, all of them.
+struct FileCall {
+  std::string function, arguments;
+  bool is_path;  // the only argument is one
+};
+using FileCalls = std::map<std::string, FileCall, std::less<>>;
+// The statement with such names in place of the calls, as long as it was: places stay what they are.
+std::string name_file_calls(std::string_view statement, std::span<const std::string_view> functions,
+                            FileCalls& calls);
 
 }  // namespace rndn::planner

@@ -3,14 +3,22 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <filesystem>
 
+#include "runtime/arrow_result.h"
+#include "runtime/data/arrow.h"
 #include "runtime/data/cache.h"
+#include "runtime/data/sources.h"
+#include "runtime/files/files.h"
+#include "runtime/planner/database.h"
 #include "runtime/planner/statements.h"
 #include "runtime/print_sql.h"
 
 namespace rndn::runtime {
 
 namespace {
+namespace fs = std::filesystem;
+
 std::string fallback_warning(const std::string& what) {
   return fmt::format("warning: {} runs on the reference interpreter\n", what);
 }
@@ -22,18 +30,73 @@ Session::Session(std::shared_ptr<data::Source> source, DeviceChoice device, Sess
 
 Session::Session(std::shared_ptr<data::Source> source, std::shared_ptr<DeviceChoice> device,
                  SessionOptions options)
-    : source_(std::move(source)),
+    : given_(std::move(source)),
+      file_cache_(std::move(options.file_cache)),
       choice_(std::move(device)),
       say_(std::move(options.say)),
       planner_(std::move(options.planner)),
       code_cache_(data::default_cache_directory()),
       math_(libdevice::default_places(data::default_cache_directory())) {
+  source_ = given_;
+  open_tables();
+}
+
+void Session::open_tables() {
   data::SourceOptions for_files;
-  for_files.cache = options.file_cache;
+  for_files.cache = file_cache_;
   if (source_)
     tables_ = std::make_unique<data::SourceTables>(source_, for_files);
   else
     tables_ = std::make_unique<data::NoTables>(for_files);
+}
+
+// What was made of the tables before them goes first.
+Result<void> Session::join_tables() {
+  std::vector<std::shared_ptr<data::Source>> all;
+  if (given_) all.push_back(given_);
+  for (const NamedFile& file : files_) all.push_back(file.source);
+  std::shared_ptr<data::Source> joined;
+  if (!all.empty()) {
+    ASSIGN_OR_RETURN(joined, data::join_sources(std::move(all)));
+  }
+  ready_.clear();
+  engine_.reset();
+  source_ = std::move(joined);
+  open_tables();
+  return {};
+}
+
+Result<std::shared_ptr<data::Source>> Session::open_file(const std::string& name,
+                                                         const planner::FileCall* call) {
+  data::SourceOptions options;
+  options.formats = files::formats();
+  options.progress = false;
+  options.note = [this](const std::string& text) { say("note: " + text + "\n"); };
+  std::error_code ignored;
+  const bool is_path = data::is_table_path(name, options) ||
+                       (name.find('/') != name.npos && fs::is_directory(name, ignored));
+  if (!call && !is_path) return std::shared_ptr<data::Source>();
+  const bool as_path = is_path && (!call || call->is_path);
+  ASSIGN_OR_RETURN(auto source,
+                   as_path ? data::open_table(name, name, options, file_cache_)
+                           : files::open_call(call->function, call->arguments, name, options));
+  for (const auto& column : source->schema().tables[0].refused)
+    say(fmt::format("note: column `{}` of `{}` is {}, which SQL has no type for here\n",
+                    column.name, name, column.type));
+  std::erase_if(files_, [&](const NamedFile& file) { return file.name == name; });
+  files_.push_back({name, as_path, data::version_of(name), std::move(source)});
+  RETURN_IF_ERROR(join_tables());
+  return source_;
+}
+
+// Of a pattern or a folder the reader says that its files have changed.
+Result<void> Session::forget_changed_files() {
+  const auto gone = std::erase_if(files_, [](const NamedFile& file) {
+    return file.is_path && file.version != data::version_of(file.name);
+  });
+  if (!gone) return {};
+  RETURN_IF_ERROR(join_tables());
+  return sql_ ? sql_->set_source(source_) : Result<void>();
 }
 
 void Session::say(const std::string& text) const {
@@ -111,6 +174,7 @@ Result<Session::Ready*> Session::prepare(const NamedSource& program, const RunOp
 
 Result<const SqlQuery*> Session::prepare_sql(const NamedSource& statement, SqlQueries::Until until,
                                              Timings& timings) {
+  RETURN_IF_ERROR(forget_changed_files());
   DiagnosticSink sink;
   auto query = queries().prepare(span_of(statement), sources_, until, sink, timings);
   say(render(sink, sources_));
@@ -118,7 +182,13 @@ Result<const SqlQuery*> Session::prepare_sql(const NamedSource& statement, SqlQu
 }
 
 SqlQueries& Session::queries() {
-  if (!sql_) sql_.emplace(source_, planner_);
+  if (!sql_)
+    sql_.emplace(
+        source_, planner_,
+        [this](const std::string& name, const planner::FileCall* call) {
+          return open_file(name, call);
+        },
+        files::readers());
   return *sql_;
 }
 
@@ -149,8 +219,89 @@ void Session::warn_of_simulation(const hir::Program& program) {
 }
 
 Result<Session::Outcome> Session::run(const NamedSource& program, const RunOptions& options) {
+  if (!program.sql) return run_program(program, options, {});
+  DiagnosticSink sink;
+  auto command = planner::read_command(span_of(program), sources_, sink);
+  say(render(sink, sources_));
+  if (!command) return command.error();
+  switch (command->kind) {
+    case planner::Command::copy: return copy(program, *command, options);
+    case planner::Command::create_table: return create_table(program, *command, options);
+    case planner::Command::drop_table: return drop_table(*command);
+    default: return run_query(program, options);
+  }
+}
+
+Result<Session::Outcome> Session::copy(const NamedSource& statement,
+                                       const planner::Command& command, const RunOptions& options) {
+  NamedSource query = statement;
+  if (command.name.empty()) {
+    query.sql->begin = command.rest;
+    query.sql->end = command.rest_end;
+  } else {
+    const auto text =
+        std::make_shared<const std::string>("SELECT * FROM " + planner::quote_name(command.name));
+    query.sql = {text, 0, text->size()};
+  }
+  ASSIGN_OR_RETURN(Outcome outcome, run_query(query, options));
+  RETURN_IF_ERROR(save(outcome, command.path, command.options));
+  outcome.results.clear();
+  outcome.has_result = false;
+  return outcome;
+}
+
+Result<Session::Outcome> Session::create_table(const NamedSource& statement,
+                                               const planner::Command& command,
+                                               const RunOptions& options) {
+  auto made = std::find_if(files_.begin(), files_.end(),
+                           [&](const NamedFile& file) { return file.name == command.name; });
+  const bool is_given = made == files_.end() && source_ && source_->schema().find(command.name);
+  if (is_given || (made != files_.end() && !command.replace))
+    return input_error("there is a table `{}` already{}", command.name,
+                       is_given ? "" : ": CREATE OR REPLACE TABLE makes another");
+  NamedSource query = statement;
+  query.sql->begin = command.rest;
+  ASSIGN_OR_RETURN(Outcome outcome, run_query(query, options));
+  ASSIGN_OR_RETURN(const Grid grid, sql_grid(outcome.results[0], outcome.columns));
+  ASSIGN_OR_RETURN(auto arrow, ArrowResult::make(grid));
+  ASSIGN_OR_RETURN(auto loader,
+                   data::open_arrow(command.name,
+                                    data::ArrowStream(ArrowResult::stream(std::move(arrow)))));
+  std::erase_if(files_, [&](const NamedFile& file) { return file.name == command.name; });
+  files_.push_back({command.name, false, "", std::make_shared<data::Source>(std::move(loader))});
+  outcome.typed = nullptr;
+  outcome.results.clear();
+  outcome.has_result = false;
+  RETURN_IF_ERROR(join_tables());
+  RETURN_IF_ERROR(queries().set_source(source_, command.name));
+  return outcome;
+}
+
+Result<Session::Outcome> Session::drop_table(const planner::Command& command) {
+  const auto gone = std::erase_if(files_, [&](const NamedFile& file) {
+    return !file.is_path && file.name == command.name;
+  });
+  if (!gone)
+    return input_error("there is no table `{}` that a statement has made", command.name);
+  RETURN_IF_ERROR(join_tables());
+  RETURN_IF_ERROR(queries().set_source(source_));
+  Outcome outcome;
+  outcome.has_result = false;
+  return outcome;
+}
+
+Result<void> save(const Session::Outcome& outcome, const std::string& path,
+                  const std::string& options) {
+  if (!outcome.is_sql || outcome.results.size() != 1)
+    return usage_error("`{}`: only results of SQL queries are written as such files", path);
+  ASSIGN_OR_RETURN(const Grid grid, sql_grid(outcome.results[0], outcome.columns));
+  ASSIGN_OR_RETURN(auto arrow, ArrowResult::make(grid));
+  ArrowArrayStream stream = ArrowResult::stream(std::move(arrow));
+  return files::write(&stream, path, options);
+}
+
+Result<Session::Outcome> Session::run_query(const NamedSource& program, const RunOptions& options) {
   Timings timings;
-  if (!program.sql) return run_program(program, options, std::move(timings));
   ASSIGN_OR_RETURN(const SqlQuery* query,
                    prepare_sql(program, SqlQueries::Until::program, timings));
   const sql::Translation& translation = *query->translation;
@@ -178,6 +329,7 @@ Error Session::told_of_query(Error error, const sql::Translation& translation, S
 }
 
 Result<std::string> print(const Session::Outcome& outcome, Format format, uint64_t most_rows) {
+  if (!outcome.has_result) return std::string();
   if (!outcome.is_sql) return print_result(outcome.results, format, most_rows);
   if (outcome.results.size() != 1)
     return Error{Fault::internal, "the program of a query has no result"};

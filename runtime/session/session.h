@@ -20,6 +20,7 @@
 #include "runtime/compiler/compile.h"
 #include "runtime/data/tables.h"
 #include "runtime/engine.h"
+#include "runtime/planner/commands.h"
 #include "runtime/print_result.h"
 #include "runtime/session/device_choice.h"
 #include "runtime/sql/queries.h"
@@ -70,12 +71,13 @@ class Session {
     const hir::Program* typed = nullptr;     // until the next run
     std::vector<sql::ResultColumn> columns;  // of a SQL query
     bool is_sql = false;
+    bool has_result = true;  // false: a statement that has done something else
     std::vector<data::Value> results;  // of the last run
     std::string printed;               // by @print, in the last run
     std::vector<RunReport> reports;    // one per run, when they are wanted
     size_t fallbacks = 0;
   };
-  // Compiles the program or SQL statement and runs it options.repeat times. A program that comes
+  // Compiles the program or SQL query and runs it options.repeat times. A program that comes
   // again, with the same options, is not compiled again: the last programs' plans stay on the
   // device.
   Result<Outcome> run(const NamedSource& program, const RunOptions& options);
@@ -85,7 +87,7 @@ class Session {
   // The statement as a program.
   Result<const SqlQuery*> prepare_sql(const NamedSource& statement, SqlQueries::Until until,
                                       Timings& timings);
-  const data::Source* source() const { return source_.get(); }
+  const std::shared_ptr<data::Source>& source() const { return source_; }  // null: no tables
   SqlQueries& queries();
   // The statement's place in sources().
   Span span_of(const NamedSource& statement);
@@ -107,9 +109,31 @@ class Session {
   void warn_of_simulation(const hir::Program& program);
   Result<Outcome> run_program(const NamedSource& program, const RunOptions& options,
                               Timings timings);
+  // A file that a query names, as a table; the source with it. Null: the name is none of a file.
+  Result<std::shared_ptr<data::Source>> open_file(const std::string& name,
+                                                  const planner::FileCall* call);
+  Result<Outcome> copy(const NamedSource& statement, const planner::Command& command,
+                       const RunOptions& options);
+  Result<Outcome> create_table(const NamedSource& statement, const planner::Command& command,
+                               const RunOptions& options);
+  Result<Outcome> drop_table(const planner::Command& command);
+  Result<Outcome> run_query(const NamedSource& query, const RunOptions& options);
+  Result<void> forget_changed_files();
+  Result<void> join_tables();  // source_ of given_ and files_
+  void open_tables();          // tables_ of source_
   Result<Ready*> prepare(const NamedSource& program, const RunOptions& options, Timings& timings);
 
-  std::shared_ptr<data::Source> source_;
+  // A file that a query has named, which stays for as long as it does not change, or a table that a
+  // statement has made.
+  struct NamedFile {
+    std::string name;
+    bool is_path;         // and no call, no table of a statement's
+    std::string version;  // of a path
+    std::shared_ptr<data::Source> source;
+  };
+  std::shared_ptr<data::Source> given_, source_;  // source_: with files_
+  std::vector<NamedFile> files_;
+  const std::string file_cache_;
   std::unique_ptr<reference::Tables> tables_;
   std::shared_ptr<DeviceChoice> choice_;
   const Say say_;
@@ -127,6 +151,10 @@ class Session {
   std::vector<std::unique_ptr<Ready>> ready_;  // the one that was used last at the end
 };
 
+// The result of a query as a file, by DuckDB's COPY: `options` as SQL has them, "FORMAT parquet"; what
+// they do not say tells the path's end.
+Result<void> save(const Session::Outcome& outcome, const std::string& path,
+                  const std::string& options);
 // The results of a run as text; a table has `most_rows` rows at most.
 Result<std::string> print(const Session::Outcome& outcome, Format format,
                           uint64_t most_rows = UINT64_MAX);

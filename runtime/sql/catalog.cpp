@@ -43,6 +43,7 @@ constexpr MeaningRow meanings[] = {
     {data::Meaning::u8, sql::TypeId::utinyint},
     {data::Meaning::u16, sql::TypeId::usmallint},
     {data::Meaning::u32, sql::TypeId::uinteger},
+    {data::Meaning::hugeint, sql::TypeId::hugeint},
     {data::Meaning::time, sql::TypeId::time},
     {data::Meaning::timestamp, sql::TypeId::timestamp},
     {data::Meaning::timestamp_utc, sql::TypeId::timestamptz},
@@ -100,6 +101,18 @@ int64_t sql_unit(BasicType stored) {
 SqlCatalog::SqlCatalog(std::shared_ptr<data::Source> source) : source_(std::move(source)) {
   if (source_)
     for (const data::TableSchema& table : source_->schema().tables) add(table);
+}
+
+void SqlCatalog::set_source(std::shared_ptr<data::Source> source, std::string_view renewed) {
+  source_ = std::move(source);
+  std::erase_if(catalog_.tables, [&](const sql::Table& table) {
+    if (table.name != renewed && source_ && source_->schema().find(table.name)) return false;
+    known_.erase(table.name);
+    return true;
+  });
+  if (source_)
+    for (const data::TableSchema& table : source_->schema().tables)
+      if (!catalog_.find(table.name)) add(table);
 }
 
 void SqlCatalog::add(const data::TableSchema& from) {

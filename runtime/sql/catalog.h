@@ -34,6 +34,8 @@ class SqlCatalog {
 
   // Loads those of the columns that are not known yet, and their tables' rows. True: the catalog is
   // not what it was.
+  // Another source with some of the tables, of which what is known stays, but not of `renewed`.
+  void set_source(std::shared_ptr<data::Source> source, std::string_view renewed = {});
   Result<bool> learn(const std::map<std::string, std::set<std::string>>& columns);
 
  private:

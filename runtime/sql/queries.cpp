@@ -13,7 +13,17 @@ Result<planner::Planned> SqlQueries::plan(Span statement, const SourceManager& s
     RETURN_IF_ERROR(planner->set_catalog(catalog_.catalog()));
     planner_ = std::move(planner);
   }
-  ASSIGN_OR_RETURN(planner::Planned planned, planner_->plan(statement, sources, sink));
+  planner::FileCalls calls;
+  const std::string text = planner::name_file_calls(sources.text(statement), readers_, calls);
+  auto open = [&](const std::string& name) -> Result<bool> {
+    if (!open_) return false;
+    const auto call = calls.find(name);
+    ASSIGN_OR_RETURN(auto source, open_(name, call == calls.end() ? nullptr : &call->second));
+    if (!source) return false;
+    RETURN_IF_ERROR(set_source(std::move(source), name));
+    return true;
+  };
+  ASSIGN_OR_RETURN(planner::Planned planned, planner_->plan(text, statement, sink, open));
   bool learnt;
   {
     auto loading = timings.measure(Phase::data, "columns of the query");
@@ -21,7 +31,14 @@ Result<planner::Planned> SqlQueries::plan(Span statement, const SourceManager& s
   }
   if (!learnt) return planned;
   RETURN_IF_ERROR(planner_->set_catalog(catalog_.catalog()));
-  return planner_->plan(statement, sources, sink);
+  return planner_->plan(text, statement, sink, open);
+}
+
+Result<void> SqlQueries::set_source(std::shared_ptr<data::Source> source,
+                                    std::string_view renewed) {
+  catalog_.set_source(std::move(source), renewed);
+  kept_.clear();
+  return planner_ ? planner_->set_catalog(catalog_.catalog()) : Result<void>();
 }
 
 Result<const SqlQuery*> SqlQueries::prepare(Span statement, const SourceManager& sources,

@@ -10,15 +10,19 @@
 // clock or on chance (planner/statements.h): then it is planned anew. The planner opens with the
 // first text (0.1 s). Not thread-safe.
 #pragma once
+#include <functional>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "frontend/sql/translate.h"
 #include "libraries/base/errors/diagnostic.h"
 #include "libraries/base/report/timing.h"
 #include "runtime/planner/planner.h"
+#include "runtime/planner/statements.h"
 #include "runtime/sql/catalog.h"
 
 namespace rndn::runtime {
@@ -32,11 +36,21 @@ struct SqlQuery {
 class SqlQueries {
  public:
   // No source: queries without tables.
-  SqlQueries(std::shared_ptr<data::Source> source, planner::Options options)
-      : catalog_(std::move(source)), options_(std::move(options)) {}
+  // `open` is asked for what a query names that is no table, and for calls of functions that read
+  // files (of these names): the source with it and all that was there, or null.
+  using OpenTable = std::function<Result<std::shared_ptr<data::Source>>(
+      const std::string& name, const planner::FileCall* call)>;
+  SqlQueries(std::shared_ptr<data::Source> source, planner::Options options, OpenTable open = {},
+             std::span<const std::string_view> readers = {})
+      : catalog_(std::move(source)),
+        options_(std::move(options)),
+        open_(std::move(open)),
+        readers_(readers) {}
 
   // Drops the plans, for measurements; what is known of the tables stays.
   void forget() { kept_.clear(); }
+  // Another source with some of the tables.
+  Result<void> set_source(std::shared_ptr<data::Source> source, std::string_view renewed = {});
   // The tables that queries may name.
   const sql::Catalog& catalog() const { return catalog_.catalog(); }
 
@@ -54,6 +68,8 @@ class SqlQueries {
 
   SqlCatalog catalog_;
   planner::Options options_;
+  OpenTable open_;
+  std::span<const std::string_view> readers_;
   std::unique_ptr<planner::Planner> planner_;
   std::vector<std::unique_ptr<SqlQuery>> kept_;  // the one that was used last at the end
   std::unique_ptr<SqlQuery> passing_;            // not to be kept

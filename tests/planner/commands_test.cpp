@@ -52,6 +52,19 @@ TEST_F(Commands, AreRead) {
       EXPECT_EQ(std::string(c.text).substr(command->rest), c.rest);
     }
   }
+  auto copy = read("copy (select f(x), 1 from t) to 'a''b.csv' (header false, delimiter ';')");
+  ASSERT_TRUE(copy);
+  EXPECT_EQ(copy->kind, Command::copy);
+  EXPECT_EQ(std::string_view(sources_.text({FileId{}, copy->rest, copy->rest_end})),
+            "select f(x), 1 from t");
+  EXPECT_EQ(copy->path, "a'b.csv");
+  EXPECT_EQ(copy->options, "header false, delimiter ';'");
+  EXPECT_EQ(read("COPY t TO 'x.parquet'")->name, "t");
+  auto create = read("create or replace temp table t as select 1");
+  ASSERT_TRUE(create);
+  EXPECT_TRUE(create->kind == Command::create_table && create->name == "t" && create->replace);
+  EXPECT_FALSE(read("create table t as select 1")->replace);
+  EXPECT_EQ(read("drop table t")->kind, Command::drop_table);
   auto execute = read("execute p(1, 'a, (b', f(2, 3), date '2000-01-01')");
   ASSERT_TRUE(execute);
   EXPECT_THAT(execute->values, ElementsAre("1", "'a, (b'", "f(2, 3)", "date '2000-01-01'"));

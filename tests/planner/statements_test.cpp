@@ -109,5 +109,30 @@ TEST(Statements, AreAsManyAsDuckdbFinds) {
   }
 }
 
+// Calls that read files have a name in their place, and everything else stays where it was.
+TEST(Statements, CallsThatReadFilesHaveNames) {
+  constexpr std::string_view functions[] = {"read_csv", "read_parquet"};
+  const auto named = [&](const std::string& text, FileCalls& calls) {
+    return name_file_calls(text, functions, calls);
+  };
+  FileCalls calls;
+  EXPECT_EQ(named("select * from Read_Parquet('a''b.parquet') p, x", calls),
+            "select * from \"a'b.parquet\"" + std::string(15, ' ') + " p, x");
+  ASSERT_TRUE(calls.contains("a'b.parquet"));
+  EXPECT_TRUE(calls.at("a'b.parquet").is_path);
+  EXPECT_EQ(calls.at("a'b.parquet").function, "read_parquet");
+  calls.clear();
+  EXPECT_EQ(named("from read_csv ('x.csv', columns = {'a': 'INT'}, delim=')') where 1", calls),
+            "from \"'x.csv', columns = {'a': 'INT'}, delim=')'\"" + std::string(9, ' ') + " where 1");
+  ASSERT_EQ(calls.size(), 1u);
+  EXPECT_FALSE(calls.begin()->second.is_path);
+  EXPECT_EQ(calls.begin()->second.arguments, "'x.csv', columns = {'a': 'INT'}, delim=')'");
+  calls.clear();
+  for (const char* same : {"select 'read_csv(''x'')'", "select read_csv", "from read_csv()",
+                           "from read_csv('x'", "from read_csv('x\"y')", "from my_read_csv('x')"})
+    EXPECT_EQ(named(same, calls), same);
+  EXPECT_TRUE(calls.empty());
+}
+
 }  // namespace
 }  // namespace rndn::planner

@@ -1,0 +1,172 @@
+#include "runtime/data/arrow_values.h"
+
+#include <algorithm>
+#include <cstring>
+#include <limits>
+
+namespace rndn::data {
+namespace {
+
+using hir::BasicType;
+
+constexpr int64_t microseconds_of_day = 86'400'000'000;
+
+// ---- numbers
+
+// One stored number of one in the array; `reason` says why there is none.
+template <class To, class From>
+To convert(From value, const ArrowFormat& format, const char*& reason) {
+  if constexpr (std::is_floating_point_v<From>) {
+    return static_cast<To>(value);
+  } else {
+    int64_t wide = static_cast<int64_t>(value);
+    if (std::is_unsigned_v<From> && wide < 0) reason = "is beyond 64 bits";
+    if (format.mul != 1 && __builtin_mul_overflow(wide, format.mul, &wide))
+      reason = "is beyond 64 bits of microseconds";
+    if (format.div != 1) {
+      if (wide % format.div)
+        reason = format.stored == BasicType::date ? "is no whole day" : "is no whole microsecond";
+      wide /= format.div;
+    }
+    if (format.meaning == Meaning::time && (wide < 0 || wide >= microseconds_of_day))
+      reason = "is no time of a day";
+    if (sizeof(To) < 8 &&
+        (wide < std::numeric_limits<To>::min() || wide > std::numeric_limits<To>::max()))
+      reason = "is out of range";
+    return static_cast<To>(wide);
+  }
+}
+
+template <class To, class From>
+void numbers(const Piece& p, const ArrowFormat& format, Column& out, FirstFailedRow& failure) {
+  To* to = reinterpret_cast<To*>(out.data->data()) + p.at;
+  const From* from = p.values<From>();
+  if constexpr (sizeof(To) == sizeof(From) && std::is_signed_v<From>)
+    if (format.mul == 1 && format.div == 1 && format.meaning != Meaning::time) {
+      std::memcpy(to, from, p.rows * sizeof(To));
+      return;
+    }
+  const void* validity = p.validity();
+  for (uint64_t i = 0; i < p.rows; ++i) {
+    const char* reason = nullptr;
+    to[i] = convert<To>(from[i], format, reason);
+    if (reason && (!validity || bit(validity, p.first + i))) {
+      failure.meet(p.at + i, reason);
+      return;
+    }
+  }
+}
+
+// Decimals: little end first, of `format.bytes`; all words above the lowest are its sign.
+void decimals(const Piece& p, const ArrowFormat& format, Column& out, FirstFailedRow& failure) {
+  int64_t* to = reinterpret_cast<int64_t*>(out.data->data()) + p.at;
+  const auto* from = static_cast<const std::byte*>(p.buffer(1)) + p.first * format.bytes;
+  const void* validity = p.validity();
+  for (uint64_t i = 0; i < p.rows; ++i, from += format.bytes) {
+    if (format.bytes < 8) {
+      int32_t narrow = 0;
+      std::memcpy(&narrow, from, format.bytes);
+      to[i] = format.bytes == 2 ? static_cast<int16_t>(narrow) : narrow;
+      continue;
+    }
+    std::memcpy(&to[i], from, 8);
+    for (uint8_t b = 8; b < format.bytes; b += 8) {
+      int64_t word;
+      std::memcpy(&word, from + b, 8);
+      if (word == to[i] >> 63 || (validity && !bit(validity, p.first + i))) continue;
+      return failure.meet(p.at + i, "is beyond 64 bits");
+    }
+  }
+}
+
+using Numbers = void (*)(const Piece&, const ArrowFormat&, Column&, FirstFailedRow&);
+struct NumberRow {
+  ArrowLayout layout;
+  uint8_t bytes, width;  // of the array, of the column
+  Numbers convert;
+};
+constexpr NumberRow number_rows[] = {
+    {ArrowLayout::signed_, 1, 1, numbers<int8_t, int8_t>},
+    {ArrowLayout::signed_, 2, 2, numbers<int16_t, int16_t>},
+    {ArrowLayout::signed_, 4, 4, numbers<int32_t, int32_t>},
+    {ArrowLayout::signed_, 8, 8, numbers<int64_t, int64_t>},
+    {ArrowLayout::signed_, 8, 4, numbers<int32_t, int64_t>},  // date64
+    {ArrowLayout::signed_, 4, 8, numbers<int64_t, int32_t>},  // time32
+    {ArrowLayout::unsigned_, 1, 2, numbers<int16_t, uint8_t>},
+    {ArrowLayout::unsigned_, 2, 4, numbers<int32_t, uint16_t>},
+    {ArrowLayout::unsigned_, 4, 8, numbers<int64_t, uint32_t>},
+    {ArrowLayout::unsigned_, 8, 8, numbers<int64_t, uint64_t>},
+    {ArrowLayout::floats, 4, 4, numbers<float, float>},
+    {ArrowLayout::floats, 8, 8, numbers<double, double>},
+    {ArrowLayout::bytes, 1, 1, numbers<int8_t, int8_t>},
+    {ArrowLayout::decimal, 2, 8, decimals},
+    {ArrowLayout::decimal, 4, 8, decimals},
+    {ArrowLayout::decimal, 8, 8, decimals},
+    {ArrowLayout::decimal, 16, 8, decimals},
+    {ArrowLayout::decimal, 32, 8, decimals},
+};
+
+}  // namespace
+
+void put_values(const Piece& p, const ArrowFormat& format, Column& out, FirstFailedRow& failure) {
+  if (format.layout == ArrowLayout::none) return;
+  if (format.layout == ArrowLayout::bits) {
+    for (uint64_t i = 0; i < p.rows; ++i)
+      (*out.data)[p.at + i] = std::byte{bit(p.buffer(1), p.first + i)};
+    return;
+  }
+  const auto row = std::find_if(std::begin(number_rows), std::end(number_rows), [&](const auto& r) {
+    return r.layout == format.layout && r.bytes == format.bytes && r.width == out.width;
+  });
+  CHECK(row != std::end(number_rows));
+  row->convert(p, format, out, failure);
+}
+
+// Of rows that are missing: theirs in the bitmap, or all.
+void mark_missing(const Piece& p, const ArrowFormat& format, Column& out) {
+  std::byte* valid = out.validity->data() + p.at;
+  std::byte* data = out.data->data() + p.at * out.width;
+  const void* validity = p.validity();
+  for (uint64_t i = 0; i < p.rows; ++i) {
+    const bool there =
+        format.layout != ArrowLayout::none && (!validity || bit(validity, p.first + i));
+    valid[i] = std::byte{there};
+    if (!there && out.encoding == Encoding::plain) std::memset(data + i * out.width, 0, out.width);
+  }
+}
+
+void keep_validity_if_needed(Column& column) {
+  const auto& valid = *column.validity;
+  if (std::find(valid.begin(), valid.end(), std::byte{0}) == valid.end()) column.validity = nullptr;
+}
+
+std::string_view text_of(const ArrowArray& array, const ArrowFormat& format, uint64_t row) {
+  const auto characters = [&](int64_t i, int64_t begin, int64_t size) {
+    return std::string_view(static_cast<const char*>(array.buffers[i]) + begin,
+                            static_cast<size_t>(size));
+  };
+  if (format.layout == ArrowLayout::text) {
+    if (format.bytes == 4) {
+      const auto* offsets = static_cast<const int32_t*>(array.buffers[1]) + row;
+      return offsets[1] == offsets[0] ? std::string_view()
+                                      : characters(2, offsets[0], offsets[1] - offsets[0]);
+    }
+    const auto* offsets = static_cast<const int64_t*>(array.buffers[1]) + row;
+    return offsets[1] == offsets[0] ? std::string_view()
+                                    : characters(2, offsets[0], offsets[1] - offsets[0]);
+  }
+  const auto* view = static_cast<const std::byte*>(array.buffers[1]) + row * 16;
+  int32_t word[4];
+  std::memcpy(word, view, sizeof word);
+  constexpr uint32_t most_within = 12;
+  const auto size = static_cast<uint32_t>(word[0]);
+  if (size <= most_within) return {reinterpret_cast<const char*>(view) + 4, size};
+  if (format.layout == ArrowLayout::pointers) {
+    const char* characters_at;
+    std::memcpy(&characters_at, view + 8, sizeof characters_at);
+    return {characters_at, size};
+  }
+  return characters(2 + word[2], word[3], word[0]);
+}
+
+}  // namespace rndn::data

@@ -1,0 +1,159 @@
+// Which of DuckDB's functions reads what, and which files a path means.
+#include "runtime/files/files.h"
+
+#include <algorithm>
+#include <array>
+#include <filesystem>
+
+#include "libraries/base/system/files.h"
+#include "runtime/files/duckdb_source.h"
+#include "runtime/planner/database.h"
+
+namespace rndn::files {
+namespace {
+
+namespace fs = std::filesystem;
+
+enum class Reader : uint8_t { parquet, csv, json };
+
+// The function, and what it is told of files that say nothing of themselves: types are found out
+// from all rows.
+struct ReaderRow {
+  Reader reader;
+  std::string_view function, options;
+};
+constexpr ReaderRow reader_rows[] = {
+    {Reader::parquet, "read_parquet", ""},
+    {Reader::csv, "read_csv", ", sample_size = -1"},
+    {Reader::json, "read_json", ", sample_size = -1"},
+};
+const ReaderRow& row_of(Reader reader) { return reader_rows[static_cast<size_t>(reader)]; }
+
+// Names that SQL has for them.
+constexpr std::string_view names[] = {"read_parquet",  "parquet_scan",    "read_csv",
+                                      "read_csv_auto", "read_json",       "read_json_auto",
+                                      "read_ndjson",   "read_ndjson_auto"};
+
+std::string list_of(const std::vector<std::string>& paths) {
+  std::string list;
+  for (const std::string& path : paths)
+    list += (list.empty() ? "" : ", ") + planner::quote_text(path);
+  return "[" + list + "]";
+}
+
+template <Reader kind>
+Result<std::unique_ptr<data::TableLoader>> open_files(const std::string& path,
+                                                      const std::string& table,
+                                                      const data::SourceOptions&);
+
+constexpr data::FileFormat file_formats[] = {
+    {".parquet", open_files<Reader::parquet>},
+    {".csv.gz", open_files<Reader::csv>},
+    {".csv.zst", open_files<Reader::csv>},
+    {".tsv.gz", open_files<Reader::csv>},
+    {".tsv.zst", open_files<Reader::csv>},
+    {".tbl.gz", open_files<Reader::csv>},
+    {".tbl.zst", open_files<Reader::csv>},
+    {".json", open_files<Reader::json>},
+    {".jsonl", open_files<Reader::json>},
+    {".ndjson", open_files<Reader::json>},
+    {".json.gz", open_files<Reader::json>},
+    {".jsonl.gz", open_files<Reader::json>},
+    {".ndjson.gz", open_files<Reader::json>},
+    {".json.zst", open_files<Reader::json>},
+    {".jsonl.zst", open_files<Reader::json>},
+    {".ndjson.zst", open_files<Reader::json>},
+    // Many of them are one table; one alone is the affair of runtime/data.
+    {".csv", open_files<Reader::csv>},
+    {".tsv", open_files<Reader::csv>},
+};
+
+template <Reader kind>
+bool is_read(std::string name) {
+  for (char& c : name) c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
+  return std::any_of(std::begin(file_formats), std::end(file_formats), [&](const auto& format) {
+    return format.open == open_files<kind> && name.ends_with(format.extension);
+  });
+}
+
+// The files of a path, a folder or a pattern, in the order of their names.
+template <Reader kind>
+Result<std::vector<std::string>> paths_of(const std::string& path) {
+  std::error_code ignored;
+  std::vector<std::string> paths;
+  if (fs::is_directory(path, ignored)) {
+    for (fs::recursive_directory_iterator entry(path, ignored), end; !ignored && entry != end;
+         entry.increment(ignored)) {
+      const std::string name = entry->path().filename().string();
+      std::error_code unknown;
+      if (entry->is_regular_file(unknown) && is_read<kind>(name) && !name.starts_with('.'))
+        paths.push_back(entry->path().string());
+    }
+  } else if (path.find_first_of("*?[") != path.npos && !fs::exists(path, ignored)) {
+    ASSIGN_OR_RETURN(const auto duckdb, reader());
+    auto found = duckdb->run(fmt::format("SELECT file FROM glob({})", planner::quote_text(path)));
+    if (!found) return of_file(path, found.error());
+    for (const auto& row : found->rows) paths.push_back(row[0]);
+  } else {
+    return std::vector<std::string>{path};
+  }
+  if (paths.empty()) return input_error("cannot read `{}`: there is no such file", path);
+  std::sort(paths.begin(), paths.end());
+  return paths;
+}
+
+template <Reader kind>
+Result<std::unique_ptr<data::TableLoader>> open_files(const std::string& path,
+                                                      const std::string& table,
+                                                      const data::SourceOptions&) {
+  const ReaderRow& row = row_of(kind);
+  ASSIGN_OR_RETURN(std::vector<std::string> paths, paths_of<kind>(path));
+  const std::string from = fmt::format("{}({}{})", row.function, list_of(paths), row.options);
+  ASSIGN_OR_RETURN(auto source, open_scan({.place = path,
+                                           .from = from,
+                                           .paths = std::move(paths),
+                                           .is_parquet = kind == Reader::parquet}));
+  return data::open_batches(table, std::move(source));
+}
+
+}  // namespace
+
+std::span<const data::FileFormat> formats() { return file_formats; }
+std::span<const std::string_view> readers() { return names; }
+
+Result<std::shared_ptr<data::Source>> open_call(const std::string& function,
+                                                const std::string& arguments,
+                                                const std::string& table,
+                                                const data::SourceOptions&) {
+  const std::string from = function + "(" + arguments + ")";
+  ASSIGN_OR_RETURN(auto source,
+                   open_scan({.place = from,
+                              .from = from,
+                              .paths = {},
+                              .is_parquet = function.find("parquet") != function.npos}));
+  ASSIGN_OR_RETURN(auto loader, data::open_batches(table, std::move(source)));
+  return std::make_shared<data::Source>(std::move(loader));
+}
+
+Result<void> write(ArrowArrayStream* stream, const std::string& path, const std::string& options) {
+  ASSIGN_OR_RETURN(const auto duckdb, reader());
+  std::string all = options, lower = options;
+  for (char& c : lower) c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
+  if (lower.find("format") == lower.npos) {
+    const bool is_json = path.ends_with(".json") || path.ends_with(".jsonl");
+    all += fmt::format("{}FORMAT {}", all.empty() ? "" : ", ",
+                       path.ends_with(".parquet") ? "parquet"
+                       : is_json                  ? "json"
+                                                  : "csv");
+  }
+  ASSIGN_OR_RETURN(NewFile file, NewFile::create(path));
+  const std::string place = fmt::format("/proc/self/fd/{}", file.descriptor());
+  auto written = duckdb->run_over(
+      "rndn_result", stream,
+      fmt::format("COPY (SELECT * FROM rndn_result) TO {} ({}, USE_TMP_FILE false)",
+                  planner::quote_text(place), all));
+  if (!written) return of_file("cannot write `" + path + "`", written.error());
+  return file.commit();
+}
+
+}  // namespace rndn::files

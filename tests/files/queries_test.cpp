@@ -1,0 +1,114 @@
+// Files in SQL: named by a query, called for, written, changed between queries, and made tables of.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <filesystem>
+#include <fstream>
+
+#include "libraries/base/system/files.h"
+#include "runtime/session/session.h"
+#include "tests/planner/support.h"
+
+namespace rndn::runtime {
+namespace {
+
+using planner::installed;
+using planner::installed_folder;
+using testing::HasSubstr;
+namespace fs = std::filesystem;
+
+class FileQueries : public testing::Test {
+ protected:
+  void SetUp() override {
+    REQUIRE_PLANNER();
+    folder_ = testing::TempDir() + "rndn_file_queries_" + std::to_string(getpid()) + "/";
+    fs::create_directories(folder_);
+    auto device = DeviceChoice::start("cpu", "", [](const std::string&) {});
+    ASSERT_TRUE(device) << device.error().message;
+    session_.emplace(nullptr, *std::move(device),
+                     SessionOptions{.file_cache = "",
+                                    .planner = planner::installed(),
+                                    .say = [this](const std::string& text) { said_ += text; }});
+  }
+  void TearDown() override {
+    if (!folder_.empty()) fs::remove_all(folder_);
+  }
+
+  // $ is the folder. The result as CSV, or what was said.
+  std::string run(std::string text) {
+    for (size_t at; (at = text.find('$')) != text.npos;) text.replace(at, 1, folder_);
+    said_.clear();
+    std::string all;
+    for (const NamedSource& statement : split_sql("q", "<q>", text)) {
+      auto outcome = session_->run(statement, {});
+      if (!outcome) return said_ + outcome.error().message;
+      auto printed = print(*outcome, Format::csv);
+      if (!printed) return printed.error().message;
+      all += *printed;
+    }
+    std::erase(all, '\r');
+    return all;
+  }
+
+  std::string folder_, said_;
+  std::optional<Session> session_;
+};
+
+TEST_F(FileQueries, WriteAndReadEveryKind) {
+  EXPECT_EQ(run("COPY (SELECT 1 AS a, 'x' AS b UNION ALL SELECT 2, NULL) TO '$t.parquet'"), "");
+  EXPECT_EQ(run("COPY (SELECT * FROM '$t.parquet') TO '$t.csv';"
+                "COPY (SELECT * FROM '$t.parquet') TO '$t.jsonl';"
+                "COPY (SELECT * FROM '$t.parquet') TO '$t.csv.gz' (COMPRESSION gzip)"),
+            "");
+  for (const char* file : {"t.parquet", "t.csv", "t.jsonl", "t.csv.gz"})
+    EXPECT_EQ(run(fmt::format("SELECT a, b FROM '${}' ORDER BY a", file)), "a,b\n1,x\n2,\n")
+        << file;
+  EXPECT_EQ(run("SELECT count(*) AS n FROM read_parquet('$t.parquet') p JOIN read_json('$t.jsonl') j "
+                "ON p.a = j.a"),
+            "n\n2\n");
+  EXPECT_EQ(run("SELECT * FROM read_csv('$t.csv', header = false, all_varchar = true) LIMIT 1"),
+            "column0,column1\na,b\n");
+}
+
+TEST_F(FileQueries, AFileThatHasChangedIsReadAgain) {
+  run("COPY (SELECT 1 AS a) TO '$t.parquet'");
+  EXPECT_EQ(run("SELECT sum(a) AS s FROM '$t.parquet'"), "s\n1\n");
+  run("COPY (SELECT 20 AS a UNION ALL SELECT 3) TO '$t.parquet'");
+  EXPECT_EQ(run("SELECT sum(a) AS s FROM '$t.parquet'"), "s\n23\n");
+}
+
+TEST_F(FileQueries, TablesAreMadeReplacedAndDropped) {
+  EXPECT_EQ(run("CREATE TABLE t AS SELECT 1 AS a UNION ALL SELECT 2; SELECT sum(a) AS s FROM t"),
+            "s\n3\n");
+  EXPECT_THAT(run("CREATE TABLE t AS SELECT 1 AS b"), HasSubstr("there is a table `t` already"));
+  EXPECT_EQ(run("CREATE OR REPLACE TABLE t AS SELECT 7 AS b; SELECT * FROM t; COPY t TO '$u.csv'"),
+            "b\n7\n");
+  EXPECT_EQ(*read_file(folder_ + "u.csv"), "b\n7\n");
+  EXPECT_EQ(run("DROP TABLE t"), "");
+  EXPECT_THAT(run("SELECT * FROM t"), HasSubstr("there is no table `t`"));
+  EXPECT_THAT(run("DROP TABLE t"), HasSubstr("there is no table `t`"));
+}
+
+TEST_F(FileQueries, WhatIsWrongStandsAtItsPlace) {
+  EXPECT_THAT(run("SELECT 1 FROM 'no.parquet'"),
+              HasSubstr("<q>:1:16: error: cannot read `no.parquet`: No such file or directory\n"
+                        "  SELECT 1 FROM 'no.parquet'\n"
+                        "                 ^~~~~~~~~~\n"));
+  EXPECT_THAT(run("SELECT 1 FROM read_parquet('https://x.org/y.parquet')"),
+              HasSubstr("`https://x.org/y.parquet` is not on this machine"));
+  EXPECT_THAT(run("SELECT a, FROM read_csv('x.csv'"), HasSubstr("<q>:1:"));
+  run("COPY (SELECT 1 AS a, '\\x01'::VARCHAR AS b) TO '$t.parquet'");
+  EXPECT_THAT(run("SELECT c FROM '$t.parquet'"), HasSubstr("there is no column `c`"));
+}
+
+// A file that cannot be written leaves what was there, and the result is not lost in silence.
+TEST_F(FileQueries, AFileIsWrittenWholeOrNotAtAll) {
+  run("COPY (SELECT 1 AS a) TO '$t.csv'");
+  EXPECT_THAT(run("COPY (SELECT 2 AS a) TO '$t.csv' (NONSENSE 3)"), HasSubstr("cannot write `"));
+  EXPECT_EQ(*read_file(folder_ + "t.csv"), "a\n1\n");
+  EXPECT_THAT(run("COPY (SELECT 2 AS a) TO '$none/t.csv'"), HasSubstr("none/t.csv"));
+}
+
+}  // namespace
+}  // namespace rndn::runtime
