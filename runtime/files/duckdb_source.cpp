@@ -326,8 +326,9 @@ class ScanSource final : public data::BatchSource {
 }  // namespace
 
 Result<std::shared_ptr<Duckdb>> reader() {
-  static std::mutex mutex;
-  static std::shared_ptr<Duckdb> opened;
+  // Never closed: when a process ends, the library may be gone before it.
+  static auto& mutex = *new std::mutex;
+  static auto& opened = *new std::shared_ptr<Duckdb>;
   std::lock_guard lock(mutex);
   if (!opened) {
     ASSIGN_OR_RETURN(auto duckdb, Duckdb::open(planner::Options::of_environment(),

@@ -135,23 +135,37 @@ Result<std::shared_ptr<data::Source>> open_call(const std::string& function,
   return std::make_shared<data::Source>(std::move(loader));
 }
 
+namespace {
+
+// COPY's options, with those that the end of the path stands for where they are not given.
+std::string options_of(std::string_view path, const std::string& given) {
+  std::string lower = given, all = given;
+  for (char& c : lower) c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
+  auto add = [&](std::string_view option, std::string_view value) {
+    if (lower.find(option) == lower.npos)
+      all += fmt::format("{}{} {}", all.empty() ? "" : ", ", option, value);
+  };
+  for (const auto& [end, packed] : {std::pair(".gz", "gzip"), std::pair(".zst", "zstd")})
+    if (path.ends_with(end)) {
+      add("compression", packed);
+      path = path.substr(0, path.rfind('.'));
+    }
+  const bool is_json =
+      path.ends_with(".json") || path.ends_with(".jsonl") || path.ends_with(".ndjson");
+  add("format", path.ends_with(".parquet") ? "parquet" : is_json ? "json" : "csv");
+  return all;
+}
+
+}  // namespace
+
 Result<void> write(ArrowArrayStream* stream, const std::string& path, const std::string& options) {
   ASSIGN_OR_RETURN(const auto duckdb, reader());
-  std::string all = options, lower = options;
-  for (char& c : lower) c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
-  if (lower.find("format") == lower.npos) {
-    const bool is_json = path.ends_with(".json") || path.ends_with(".jsonl");
-    all += fmt::format("{}FORMAT {}", all.empty() ? "" : ", ",
-                       path.ends_with(".parquet") ? "parquet"
-                       : is_json                  ? "json"
-                                                  : "csv");
-  }
   ASSIGN_OR_RETURN(NewFile file, NewFile::create(path));
   const std::string place = fmt::format("/proc/self/fd/{}", file.descriptor());
   auto written = duckdb->run_over(
       "rndn_result", stream,
       fmt::format("COPY (SELECT * FROM rndn_result) TO {} ({}, USE_TMP_FILE false)",
-                  planner::quote_text(place), all));
+                  planner::quote_text(place), options_of(path, options)));
   if (!written) return of_file("cannot write `" + path + "`", written.error());
   return file.commit();
 }

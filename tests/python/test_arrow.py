@@ -59,11 +59,13 @@ TYPES = {
     "uint8": (pa.uint8(), whole(0, 255), pa.uint8()),
     "uint16": (pa.uint16(), whole(0, 65535), pa.uint16()),
     "uint32": (pa.uint32(), whole(0, 2**32 - 1), pa.uint32()),
+    "uint64": (pa.uint64(), whole(0, 2**63 - 1), pa.decimal128(38, 0)),
     "float": (pa.float32(), floats, pa.float32()),
     "double": (pa.float64(), floats, pa.float64()),
     "decimal32": (pa.decimal32(9, 2), decimals(9, 2), pa.decimal128(9, 2)),
     "decimal64": (pa.decimal64(18, 0), decimals(18, 0), pa.decimal128(18, 0)),
     "decimal128": (pa.decimal128(18, 6), decimals(18, 6), pa.decimal128(18, 6)),
+    "decimal128_38": (pa.decimal128(38, 2), decimals(18, 2), pa.decimal128(38, 2)),
     "decimal256": (pa.decimal256(12, 12), decimals(12, 12), pa.decimal128(12, 12)),
     "date32": (pa.date32(), dates, pa.date32()),
     "date64": (pa.date64(), dates, pa.date32()),
@@ -163,14 +165,13 @@ def test_a_batch_and_a_reader_are_tables(db):
 @pytest.mark.parametrize(
     "arrow, values, name",
     [
-        (pa.uint64(), [1], "uint64"),
         (pa.float16(), [1.0], "halffloat"),
         (pa.binary(), [b"x"], "binary"),
         (pa.list_(pa.int32()), [[1]], "list"),
         (pa.struct([("a", pa.int32())]), [{"a": 1}], "struct"),
         (pa.map_(pa.string(), pa.int32()), [[("a", 1)]], "map"),
         (pa.duration("s"), [datetime.timedelta(1)], "duration"),
-        (pa.decimal128(19, 2), [decimal.Decimal("1.00")], "decimal128(19, 2)"),
+        (pa.decimal256(39, 2), [decimal.Decimal("1.00")], "decimal256(39, 2)"),
     ],
 )
 def test_other_types_are_refused_by_name(db, arrow, values, name):
@@ -193,6 +194,7 @@ def test_other_types_are_refused_by_name(db, arrow, values, name):
         (pa.timestamp("s"), 2**62, "is beyond 64 bits of microseconds"),
         (pa.date64(), 1, "is no whole day"),
         (pa.time32("s"), 90_000, "is no time of a day"),
+        (pa.uint64(), -1, "is beyond 64 bits"),
     ],
 )
 def test_values_that_sql_cannot_hold_are_named_by_row(db, arrow, value, reason):

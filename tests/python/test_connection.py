@@ -95,14 +95,14 @@ def test_files_are_tables(tmp_path):
     assert sorted(db.tables()) == ["c", "p"]
     got = db.sql("SELECT p.k, sum(x * y) FROM p JOIN c ON p.k = c.k GROUP BY 1 ORDER BY 1")
     assert got.fetchall() == [("a", 40), ("b", 40)]
-    with pytest.raises(rndn.Error, match="no such file"):
+    with pytest.raises(rndn.Error, match="No such file"):
         db.read_parquet(tmp_path / "q.parquet")
     (tmp_path / "bad.parquet").write_bytes(b"nothing")
     with pytest.raises(rndn.Error, match="bad.parquet"):
         db.read_parquet(tmp_path / "bad.parquet")
 
 
-def test_parquet_by_duckdb_alone(tmp_path):
+def test_files_need_no_pyarrow(tmp_path):
     path = tmp_path / "p.parquet"
     pa.parquet.write_table(pa.table(TABLE), path)
     run_python(f"""
@@ -112,6 +112,28 @@ def test_parquet_by_duckdb_alone(tmp_path):
         db = rndn.connect('cpu').read_parquet({str(path)!r})
         assert db.sql('SELECT sum(x) FROM p').fetchall() == [(6,)]
     """)
+
+
+def test_queries_name_files_and_write_them(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    pa.parquet.write_table(pa.table(TABLE), "p.parquet")
+    db = rndn.connect("cpu")
+    assert db.sql("SELECT sum(x) FROM 'p.parquet'").fetchone() == (6,)
+    assert db.sql("COPY (SELECT k, x FROM 'p.parquet' WHERE x > 1) TO 'q.csv.gz'").fetchall() == []
+    assert db.read_csv("q.csv.gz").table("q").fetchall() == [("b", 2), ("a", 3)]
+    db.sql("CREATE TABLE made AS SELECT x * 2 AS y FROM 'p.parquet'")
+    assert db.sql("SELECT sum(y) FROM made").fetchone() == (12,)
+    with pytest.raises(rndn.Error, match="not on this machine"):
+        db.sql("SELECT * FROM 's3://b/x.parquet'")
+
+
+def test_parts_of_files_are_tables(tmp_path):
+    table = pa.table({"k": [1, 1, 2], "x": [1.5, 2.5, 4.0], "b": [b"", b"x", b"y"]})
+    with pytest.warns(rndn.Warning, match="`b` is BLOB"):
+        pa.parquet.write_to_dataset(table, tmp_path / "sales", partition_cols=["k"])
+        db = rndn.connect("cpu").read_parquet(tmp_path / "sales")
+    assert db.sql("SELECT k, sum(x) FROM sales GROUP BY k ORDER BY k").fetchall() == [
+        (1, 4.0), (2, 4.0)]
 
 
 def test_the_connections_own_data():
