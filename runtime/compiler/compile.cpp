@@ -215,6 +215,8 @@ Result<Compiled> compile_typed(Compiled c, const CompileOptions& options, Diagno
   return c;
 }
 
+}  // namespace
+
 // SASS of every kernel, an instruction per line with its address.
 Result<std::string> disassemble(const std::vector<std::byte>& file) {
   std::string out;
