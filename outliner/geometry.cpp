@@ -274,7 +274,7 @@ std::string_view place_statement(const hir::Program& program, const hir::Functio
       return "its cast is checked at run time";
     const BasicType source = types.basic_of(from.types[0]), target = types.basic_of(cast.cast_type);
     if (source == target || (hir::is_text(source) && hir::is_text(target))) continue;
-    if (!hir::is_real(source) || !hir::is_real(target)) return "its cast is checked at run time";
+    if (!hir::is_ordered_number(source) || !hir::is_ordered_number(target)) return "its cast is checked at run time";
     converts = true;
   }
 

@@ -555,6 +555,20 @@ TEST_F(EngineTest, DivisionByZeroInAKernelIsTheProgramsFault) {
   EXPECT_TRUE(what.starts_with("1: t.hir:4:3: error: `div` divides by zero")) << what;
 }
 
+// Casts to wide integers and from them are code, whether a call is cast or a vector.
+TEST_F(EngineTest, CastsOfWideIntegersRunInKernels) {
+  CountingTables tables(3000);
+  ASSERT_NO_FATAL_FAILURE(compile_text(R"(table {
+  t:? = @load_table(`t:sym); a:i32 = check_cast(@column_value(t, `a:sym), i32);
+  w:i128 = check_cast(a, i128); v:i64 = check_cast(w, i64); f:f64 = check_cast(w, f64); g:i128 = check_cast(f, i128);
+  b:bool = check_cast(g, bool); h:i32 = check_cast(check_cast(@plus(a, b), i128), i32); k:bool = @lt(a, 4:i32);
+  c0:? = @compress(k, v); c1:? = @compress(k, f); c2:? = @compress(k, b); c3:? = @compress(k, h);
+  c:? = @list(c0, c1, c2, c3); r:? = @table((`v,`f,`b,`h):sym, c); return r; })"));
+  EXPECT_EQ(run_both(tables), "v,f,b,h\r\n0,0,0,0\r\n1,1,1,2\r\n2,2,1,3\r\n3,3,1,4\r\n");
+  EXPECT_EQ(fallbacks_, std::vector<std::string>{});
+  EXPECT_EQ(compiled_.outlined.kernels.size(), 1u) << "nothing of it is done on the host";
+}
+
 // Of a requirement in a kernel: the first element, the message, and that alone as the subject; also where nothing uses the result.
 TEST_F(EngineTest, WhatAProgramRequiresInAKernel) {
   CountingTables tables(100);
