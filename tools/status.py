@@ -14,8 +14,8 @@ import os
 import sys
 
 WITNESSES = ["cpu", "simulator", "simulator (ptxas's code)", "PTX interpreter", "printed", "decoded",
-             "encoded", "simulated", "H200"]
-AREAS = {"language", "query", "builtin", "fuzz", "random", "count", "form"}
+             "encoded", "simulated", "H200", "H100"]
+AREAS = {"language", "query", "sql", "builtin", "fuzz", "random", "count", "form"}
 SASS_ROWS = "sass-rows.tsv"
 FALLBACKS = "fallbacks of "
 NONE = "–"
@@ -91,6 +91,8 @@ def main():
           "committed\nGPU runs in `docs/measurements/`. A claim that is not here does not exist.")
     table("Language", "What the specification has, and what of it a test exercises.", facts["language"], "what")
     table("Queries", "Witnesses that gave the reference answer, per target.", facts["query"], "query", merge=True)
+    table("SQL", "Queries in SQL, translated: witnesses that gave the answer of SQLite, or on a GPU of DuckDB.",
+          facts["sql"], "query", merge=True)
     table("Fallbacks", "Statements of a query that ran on the reference interpreter, for want of GPU code. "
           "They may not grow\n(tests/runtime/tpch_test.cpp).", fallbacks, "query", merge=True)
     table("Builtins", "Where a builtin is proven: run by the reference interpreter (cpu), by generated GPU code or "

@@ -10,6 +10,7 @@
 #include "ssb/source.h"
 #include "tests/queries/answers.h"
 #include "tests/sql_translate/translated.h"
+#include "tests/support/status.h"
 #include "tpch/source.h"
 
 namespace rndn::testing {
@@ -67,6 +68,10 @@ class Translated : public ::testing::TestWithParam<Query> {
     return sql::translate(plan, catalog, wanted_.names);
   }
   data::Source& source() { return *GetParam().suite->source; }
+  void proven(const char* target, const char* witness) const {
+    record_status("sql", fmt::format("{} {}", GetParam().suite->scheme.name, GetParam().name), target,
+                  witness);
+  }
   void SetUp() override {
     Suite& suite = *GetParam().suite;
     suite.open();
@@ -90,6 +95,7 @@ TEST_P(Translated, AgreesWithSqliteOnTheReferenceInterpreter) {
       run_on_reference(*t, source().schema(), data::SourceTables(GetParam().suite->source));
   ASSERT_TRUE(got.ok()) << got.error().message << t->program;
   ASSERT_EQ(difference(*got, wanted_, oracle_text_), "") << t->program;
+  proven("any", "cpu");
 }
 
 TEST_P(Translated, AgreesWithSqliteOnTheSimulator) {
@@ -104,6 +110,7 @@ TEST_P(Translated, AgreesWithSqliteOnTheSimulator) {
   ASSERT_EQ(difference(*got, wanted_, oracle_text_), "") << t->program;
   // What a query needs of its text columns is made once, and kept.
   EXPECT_EQ(walked_again, 0u) << t->program;
+  proven("sm_90", "simulator");
 }
 
 std::vector<Query> tpch_queries() {
