@@ -185,8 +185,10 @@ Cell Translator::constant(const Constant& c) {
     return {g_.real(type, c.real), nothing, c.type};
   }
   if (type == BasicType::date && (c.integer < -354285 || c.integer > 2932896)) {
-    fail("a date outside of the years 1000 to 9999 has no translation");
-    return failed(c.type);
+    // No literal has it: days from one that has.
+    const VectorId days = g_.integer(BasicType::i32, c.integer);
+    return {g_.map("plus", {g_.integer(type, 0), days}, type, Bounds::of(c.integer, c.integer)),
+            nothing, c.type};
   }
   return {g_.integer(holding(type, Bounds::of(c.integer, c.integer)), c.integer), nothing, c.type};
 }

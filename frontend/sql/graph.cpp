@@ -303,9 +303,10 @@ VectorId Graph::keep(SpaceId to, VectorId x) {
 
 VectorId Graph::pick(VectorId x, VectorId rows) {
   const auto at = picked_vectors_.find({x, rows});
-  if (at != picked_vectors_.end()) return at->second;
-  const VectorId v = picked_of(x, rows);
-  picked_vectors_.emplace(std::pair(x, rows), v);
+  const VectorId v = at != picked_vectors_.end() ? at->second : picked_of(x, rows);
+  if (at == picked_vectors_.end()) picked_vectors_.emplace(std::pair(x, rows), v);
+  // Also where what it is made of in the end is not unique: the first rows of groups.
+  if (vectors_[x].unique && vectors_[rows].unique) vectors_[v].unique = true;
   return v;
 }
 
@@ -389,13 +390,39 @@ VectorId Graph::picked_of(VectorId x, VectorId rows) {
   return add(std::move(p));
 }
 
-bool Graph::tell_apart(SpaceId s, const std::vector<VectorId>& vectors) {
-  for (VectorId v : vectors)
-    if (vectors_[v].unique && vectors_[v].space == s) return true;
+std::vector<VectorId> Graph::identity_of(SpaceId s) {
   std::vector<VectorId> identity = spaces_[s].identity;
   if (identity.empty() && spaces_[s].parent != one_row)
     for (VectorId v : std::vector<VectorId>(spaces_[spaces_[s].parent].identity))
       identity.push_back(keep(s, v));
+  return identity;
+}
+
+// What a vector is made of by operations that keep different values different: integers and texts
+// made wider, exact numbers times a constant.
+VectorId Graph::origin(VectorId v) const {
+  for (;;) {
+    const Vector& x = vectors_[v];
+    if (x.kind != Vector::element_wise) return v;
+    const BasicType from = vectors_[x.arguments[0]].type;
+    const auto whole = [](BasicType t) { return hir::is_integer(t) || hir::is_wide(t); };
+    const bool wider = x.head == "check_cast(" && ((whole(x.type) && whole(from)) ||
+                                                   (hir::is_text(x.type) && hir::is_text(from)));
+    const bool scaled = x.head == "@mul(" && whole(x.type) && x.bounds.known &&
+                        is_literal(x.arguments[1]) && vectors_[x.arguments[1]].bounds.least > 0;
+    if (!wider && !scaled) return v;
+    v = x.arguments[0];
+  }
+}
+
+bool Graph::tell_apart(SpaceId s, const std::vector<VectorId>& of) {
+  std::vector<VectorId> vectors;
+  for (VectorId v : of) {
+    if (vectors_[v].space != s) continue;
+    vectors.push_back(origin(v));
+    if (vectors_[vectors.back()].unique) return true;
+  }
+  const std::vector<VectorId> identity = identity_of(s);
   // A vector tells apart what row numbers do that pick it from a unique one.
   const auto tells = [&](VectorId v, VectorId part) {
     while (v != part && vectors_[v].kind == Vector::picked &&

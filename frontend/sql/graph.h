@@ -114,6 +114,7 @@ class Graph {
   void set_identity(SpaceId s, std::vector<VectorId> vectors) {
     spaces_[s].identity = std::move(vectors);
   }
+  std::vector<VectorId> identity_of(SpaceId s);  // the same, also of what is kept of a space
   // Do these vectors of the space tell its rows apart?
   bool tell_apart(SpaceId s, const std::vector<VectorId>& vectors);
   void set_witness(SpaceId s, VectorId v) { spaces_[s].witness = v; }
@@ -140,6 +141,7 @@ class Graph {
   VectorId picked_of(VectorId v, VectorId rows);
   VectorId meet(VectorId a, VectorId b);
   bool determines(VectorId key, VectorId v, std::map<VectorId, bool>& known) const;
+  VectorId origin(VectorId v) const;
   SpaceId space_of(const std::vector<VectorId>& arguments) const;
 
   IdVector<VectorId, Vector> vectors_;

@@ -476,10 +476,9 @@ Relation Translator::outer(const Relation& left, const Relation& right, std::vec
   const bool once = !keeps_right && g_[pair.left].unique;
   if (once) g_.change(all_left).unique = true;
   std::vector<VectorId> identity{all_left, all_right};
-  if (once && !g_[p.space].identity.empty()) {
+  if (const std::vector<VectorId> own = g_.identity_of(p.space); once && !own.empty()) {
     identity.clear();
-    for (VectorId v : std::vector<VectorId>(g_[p.space].identity))
-      identity.push_back(g_.pick(v, all_left));
+    for (VectorId v : own) identity.push_back(g_.pick(v, all_left));
   }
   g_.set_identity(g_[all_left].space, std::move(identity));
   const auto taken = [&](Relation& r, VectorId rows, bool nullable) {

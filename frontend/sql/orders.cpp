@@ -31,7 +31,11 @@ VectorId Translator::permutation(SpaceId space, std::span<const SortKey> keys) {
   };
   for (const SortKey& key : keys) {
     if (!is_none(key.cell.valid)) add(key.cell.valid, key.nulls_first);
-    add(key.cell.value, !key.descending);
+    // NaN is the greatest number, which `order` has last in both directions.
+    const VectorId v = key.cell.value;
+    if (key.descending && hir::is_float(g_[v].type))
+      add(g_.map("neq", {v, v}, BasicType::boolean), false);
+    add(v, !key.descending);
   }
   if (columns.empty()) return nothing;
   const VectorId list = columns.size() == 1

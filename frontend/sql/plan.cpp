@@ -66,6 +66,8 @@ constexpr FrameEndRow frame_ends[] = {
     {"CURRENT_ROW_GROUPS", FrameEnd::peers, false, false},
     {"EXPR_PRECEDING_ROWS", FrameEnd::rows, false, true},
     {"EXPR_FOLLOWING_ROWS", FrameEnd::rows, true, true},
+    {"EXPR_PRECEDING_RANGE", FrameEnd::values, false, true},
+    {"EXPR_FOLLOWING_RANGE", FrameEnd::values, true, true},
     {"EXPR_PRECEDING_GROUPS", FrameEnd::peers, false, true},
     {"EXPR_FOLLOWING_GROUPS", FrameEnd::peers, true, true},
 };
@@ -399,6 +401,9 @@ class Reader {
     w.orders = orders(json, "orders", depth);
     w.start = frame_end(json, "start", "start_expr", depth);
     w.end = frame_end(json, "end", "end_expr", depth);
+    for (const FrameEnd& end : {w.start, w.end})
+      if (end.kind == FrameEnd::values && w.orders.count != 1)
+        fail("the frame of a window between values has {} orders", w.orders.count);
     if (const Json* filter = field(json, "filters")) e.filter = expression(*filter, depth + 1);
     plan_.windows[e.index] = w;
     return plan_.expressions.add(e);

@@ -126,9 +126,10 @@ struct OrderKey {
   bool descending = false, nulls_first = false;
 };
 
-// One end of a window's frame. `offset`: that many rows, or groups of peers, before or behind.
+// One end of a window's frame. `offset`: that many rows, or groups of peers, before or behind; of
+// values: the one up to which rows belong to the frame.
 struct FrameEnd {
-  enum Kind : uint8_t { unbounded, rows, peers };
+  enum Kind : uint8_t { unbounded, rows, peers, values };
   Kind kind = unbounded;
   bool following = false;
   ExpressionId offset = none<ExpressionId>();  // none: the row itself, or its peers

@@ -156,6 +156,7 @@ class Writer {
   std::string end_text(const FrameEnd& end, const Names& in) const {
     const char* side = end.following ? "FOLLOWING" : "PRECEDING";
     if (end.kind == FrameEnd::unbounded) return fmt::format("UNBOUNDED {}", side);
+    if (end.kind == FrameEnd::values) return fmt::format("{} {}", text_of(end.offset, in), side);
     const char* unit = end.kind == FrameEnd::rows ? "ROW" : "GROUP";
     if (end.offset == none<ExpressionId>()) return fmt::format("CURRENT {}", unit);
     return fmt::format("{} {}S {}", text_of(end.offset, in), unit, side);

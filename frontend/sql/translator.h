@@ -201,6 +201,10 @@ class Translator {
   VectorId wide_sum(const Groups& g, VectorId v, Bounds each, Bounds counts);
   Cell aggregate_cell(const Expression& e, const Relation& in, const Groups& g);
 
+  struct SortKey {
+    Cell cell;
+    bool descending = false, nulls_first = false;
+  };
   // windows.cpp
   struct Run {  // neighbours of rows in order that belong together: a partition, or peers
     VectorId head = nothing;  // of each row: whether one begins with it
@@ -223,10 +227,11 @@ class Translator {
   Cell value_at(const Expression& e, const Relation& in, const Frame& frame, bool ignores_nulls,
                 WindowFunction function);
   Run run_of(SpaceId rows, std::span<const Cell> keys, VectorId also);
-  void set_frame(Frame& f, const Window& w);
+  void set_frame(Frame& f, const Window& w, const Relation& in);
   std::optional<int64_t> constant_of(ExpressionId e, std::string_view what, bool& is_null);
-  VectorId frame_end(const Frame& f, const FrameEnd& end, bool is_start,
+  VectorId frame_end(const Frame& f, const Window& w, const Relation& in, bool is_start,
                      std::optional<int64_t>& offset);
+  VectorId row_at_value(const Frame& f, SortKey key, Cell bound, bool is_start);
   VectorId scan(std::string_view builtin, VectorId v, VectorId starts, Bounds bounds = {});
   VectorId backwards(std::string_view builtin, VectorId v, VectorId heads);
   VectorId at_or(VectorId v, VectorId row, VectorId otherwise);
@@ -236,10 +241,6 @@ class Translator {
   // orders.cpp
   Relation order(const Node& n);
   Relation limit(const Node& n);
-  struct SortKey {
-    Cell cell;
-    bool descending = false, nulls_first = false;
-  };
   std::vector<SortKey> sort_keys(const Relation& r, std::span<const OrderKey> keys);
   VectorId permutation(const Relation& r, std::span<const OrderKey> keys);
   VectorId permutation(SpaceId space, std::span<const SortKey> keys);  // none: every key is constant

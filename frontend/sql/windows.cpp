@@ -10,9 +10,10 @@
 //   a constant number of rows          a scan from each block of as many rows forwards and one
 //                                      backwards (van Herk, 1992; Gil and Werman, 1993)
 // Functions that take one row of a frame are picks. IGNORE NULLS picks among the rows with values.
-// Cost: a sort, and some passes over the rows for each window. Left out: RANGE with an offset,
-// EXCLUDE, DISTINCT, offsets that are no constants, and minima, maxima and sums of floats between
-// groups of peers.
+// Where RANGE ends at a value, a sort of the rows and of these values together counts the rows
+// before each. Cost: a sort, and some passes over the rows for each window. Left out: EXCLUDE,
+// DISTINCT, offsets that are no constants, and minima, maxima and sums of floats of frames that
+// both ends of which depend on values or peers.
 #include <algorithm>
 
 #include "frontend/sql/translator.h"
@@ -102,8 +103,9 @@ std::optional<int64_t> Translator::constant_of(ExpressionId id, std::string_view
 }
 
 // Where a frame begins, or the row behind its last. `offset`: in rows, where that is constant.
-VectorId Translator::frame_end(const Frame& f, const FrameEnd& end, bool is_start,
+VectorId Translator::frame_end(const Frame& f, const Window& w, const Relation& in, bool is_start,
                                std::optional<int64_t>& offset) {
+  const FrameEnd& end = is_start ? w.start : w.end;
   const Bounds numbers = Bounds::of(0, static_cast<__int128>(g_[f.rows].most_rows));
   const auto within = [&](VectorId row) {
     const auto less = [&](VectorId x, VectorId y) {
@@ -115,6 +117,11 @@ VectorId Translator::frame_end(const Frame& f, const FrameEnd& end, bool is_star
     return row;
   };
   if (end.kind == FrameEnd::unbounded) return is_start ? f.partition.first : f.partition.end;
+  if (end.kind == FrameEnd::values) {
+    const Cell bound = evaluate(end.offset, in.columns);
+    return error_ ? f.partition.first
+                  : row_at_value(f, sort_keys(in, plan_.of(w.orders))[0], bound, is_start);
+  }
   int64_t by = 0;
   if (!is_none(end.offset)) {
     bool is_null = false;
@@ -141,10 +148,38 @@ VectorId Translator::frame_end(const Frame& f, const FrameEnd& end, bool is_star
   return within(at_or(f.peers.heads, known, g_.count(f.rows)));
 }
 
-void Translator::set_frame(Frame& f, const Window& w) {
+// How many rows stand before a value for each row in its partition, or before what is behind it: of
+// rows and values in one order, as many as precede the value. Beside null stand its peers.
+VectorId Translator::row_at_value(const Frame& f, SortKey key, Cell bound, bool is_start) {
+  unify(key.cell, bound);
+  const Cell partition{f.partition.number, nothing, {TypeId::bigint}};
+  const auto side = [&](const Cell& value, bool is_row) {
+    const Cell flag{g_.integer(BasicType::boolean, is_row), nothing, {TypeId::boolean}};
+    return Relation{f.rows, nothing, {partition, value, flag}};
+  };
+  Relation both = append({side(key.cell, true), side(bound, false)});
+  if (error_) return f.partition.first;
+  const SortKey keys[] = {{both.columns[0]},
+                          {both.columns[1], key.descending, key.nulls_first},
+                          {both.columns[2], !is_start}};
+  const VectorId order = permutation(both.space, keys);
+  const SpaceId sorted = g_[order].space;
+  const VectorId running = scan("sum", g_.pick(both.columns[2].value, order),
+                                g_.spread(g_.integer(BasicType::boolean, 0), sorted));
+  const VectorId place =
+      g_.call("@index_a(",
+              {g_.spread(g_.integer(BasicType::i64, 0), both.space), order, g_.rows(sorted)},
+              BasicType::i64, both.space, "place", g_[order].bounds);
+  const VectorId own =
+      g_.map("plus", {g_.rows(f.rows), g_.count(f.rows)}, BasicType::i64, g_[order].bounds);
+  const VectorId before = g_.pick(running, g_.pick(place, own));
+  return g_.select(key.cell.valid, before, is_start ? f.peers.first : f.peers.end);
+}
+
+void Translator::set_frame(Frame& f, const Window& w, const Relation& in) {
   std::optional<int64_t> from, to;
-  f.begin = frame_end(f, w.start, true, from);
-  f.end = frame_end(f, w.end, false, to);
+  f.begin = frame_end(f, w, in, true, from);
+  f.end = frame_end(f, w, in, false, to);
   f.from_head = w.start.kind == FrameEnd::unbounded;
   f.to_end = w.end.kind == FrameEnd::unbounded;
   if (from && to) f.offsets.emplace(*from, *to);
@@ -189,7 +224,7 @@ VectorId Translator::reduce_frame(const Frame& f, std::string_view builtin, Vect
   }
   if (f.to_end) return at(backwards(builtin, v, f.partition.head), f.begin);
   if (f.offsets) return reduce_sliding(f, builtin, v);
-  fail("{} of a frame between groups of peers has no translation", builtin);
+  fail("{} of a frame both ends of which depend on values or peers has no translation", builtin);
   return g_.spread(g_.zero(g_[v].type), f.rows);
 }
 
@@ -347,7 +382,7 @@ Cell Translator::window_cell(const Expression& e, const Relation& in, Frame f) {
     case WindowFunction::nth_value:
     case WindowFunction::aggregate: break;
   }
-  set_frame(f, w);
+  set_frame(f, w, in);
   if (error_) return failed(e.type);
   if (w.function != WindowFunction::aggregate)
     return value_at(e, in, f, w.ignores_nulls, w.function);

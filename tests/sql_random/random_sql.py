@@ -33,6 +33,7 @@ import shutil
 import subprocess
 import sys
 import tempfile
+import threading
 
 try:
     import duckdb
@@ -295,7 +296,11 @@ class Query:
         return [f'{c}{self.r.choice(["", " desc"])}{self.r.choice(["", " nulls first", " nulls last"])}'
                 for c in self.r.sample([c for c, _ in columns], min(count, len(columns)))]
 
-    def window(self, columns):
+    def windows(self, columns, count):
+        """Window functions, of which one at most depends on the order of rows alike."""
+        return [self.window(columns, may_depend=i == 0) for i in range(count)]
+
+    def window(self, columns, may_depend):
         """A window function. Rows alike in all columns are alike in the result, so what depends on
         the order of rows is ordered by all of them."""
         r = self.r
@@ -310,7 +315,7 @@ class Query:
         aggregate = self.aggregate(columns)
         while 'distinct' in aggregate:
             aggregate = self.aggregate(columns)
-        kind = r.random()
+        kind = r.random() if may_depend else r.choice([0.1, 0.1, 0.5, 0.6, 0.7])
         if kind < 0.2:
             call = r.choice(['rank()', 'dense_rank()', 'percent_rank()', 'cume_dist()'])
             return f'{call} over ({partition}order by {", ".join(some)})'
@@ -325,6 +330,15 @@ class Query:
             return f'{aggregate} over ({partition}order by {", ".join(some)}{frame})'
         if kind < 0.65:
             return f'{aggregate} over ({partition.strip()})'
+        number = self.pick(columns, 'number')
+        if kind < 0.72 and number or not may_depend:
+            number = number or '1'
+            value = r.choice(['count(*)', f'count({x})', f'sum({number})'])
+            ends = r.choice([f'{r.randint(0, 5)} preceding and {r.randint(0, 5)} following',
+                             f'{r.randint(3, 5)} preceding and {r.randint(0, 3)} preceding',
+                             f'current row and {r.randint(0, 5)} following'])
+            order = f'{number}{r.choice(["", " desc"])}{r.choice(["", " nulls first", " nulls last"])}'
+            return f'{value} over ({partition}order by {order} range between {ends})'
         value = r.choice([f'first_value({x}{nulls})', f'last_value({x}{nulls})',
                           f'nth_value({x}, {r.randint(1, 3)}{nulls})', aggregate, aggregate])
         unit = r.choice(['rows', 'rows', 'rows', 'groups'])
@@ -393,8 +407,9 @@ class Query:
         more = r.random()
         if more < 0.12:
             outputs = [self.value(columns, self.family(columns)) for _ in range(r.randint(0, 2))]
-            outputs += [self.window(columns) for _ in range(r.randint(1, 3))]
-            qualify = f' qualify {self.window(columns)} is not null' if r.random() < 0.1 else ''
+            windows = self.windows(columns, r.randint(1, 4))
+            qualify = f' qualify {windows.pop()} is not null' if r.random() < 0.1 else ''
+            outputs += windows or ['1']
             return f'select {", ".join(outputs)} from {text}{where}{qualify}'
         if more < 0.2:
             return self.grouped_by_sets(text, columns, where)
@@ -562,6 +577,8 @@ def main():
         queries, answers = [], []
         while len(queries) < options.queries:
             query = Query(r, tables, is_extreme).select()
+            too_long = threading.Timer(10, connection.interrupt)
+            too_long.start()
             try:
                 answer = connection.execute(query)
                 types = [str(d[1]).split('(')[0] for d in answer.description]
@@ -572,6 +589,8 @@ def main():
                 counts['refused by DuckDB'] += 1
                 reasons['DuckDB: ' + str(error).split('\n')[0][:90]] += 1
                 continue
+            finally:
+                too_long.cancel()
             if rows is not None and len(rows) > 20000:
                 continue
             queries.append(query)

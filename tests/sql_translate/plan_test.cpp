@@ -1,6 +1,7 @@
 // The plan reader's errors, by name, and plans of any form: they give a plan or an error.
 #include <gtest/gtest.h>
 
+#include <nlohmann/json.hpp>
 #include <random>
 
 #include "frontend/sql/translate.h"
@@ -15,6 +16,11 @@ std::string error_of(std::string_view json) {
   Catalog catalog;
   Table t{.name = "t", .rows = 3};
   t.columns.push_back({.name = "a", .type = {TypeId::bigint}, .stored = hir::BasicType::i64});
+  for (const char* name : {"id", "b"})
+    t.columns.push_back({.name = name,
+                         .type = {TypeId::integer},
+                         .stored = hir::BasicType::i32,
+                         .has_nulls = *name == 'b'});
   catalog.tables.push_back(t);
   const Result<Translation> translation = translate(*plan, catalog);
   return translation ? "" : translation.error().message;
@@ -42,6 +48,13 @@ std::string call(std::string_view what, std::string_view type, std::string_view 
 
 constexpr std::string_view column =
     R"({"expression_class":"BOUND_REF","return_type":{"id":"BIGINT"}})";
+
+// A window of a kind; `more`: fields that win over those before them.
+std::string window(std::string_view kind, std::string_view more) {
+  return fmt::format(R"({{"expression_class":"BOUND_WINDOW","type":"{}","return_type":{{"id":)"
+                     R"("BIGINT"}},"start":"UNBOUNDED_PRECEDING","end":"CURRENT_ROW_RANGE"{}}})",
+                     kind, more);
+}
 
 TEST(Plan, ScanAndProjectionAreRead) { EXPECT_EQ(error_of(project(column)), ""); }
 
@@ -72,12 +85,29 @@ TEST(Plan, ErrorsNameWhatIsNotKnown) {
       {R"({"error":true,"error_message":"no table x"})", "no table x"},
       {R"({"error":false,"plans":[]})",
        "the planner gives 0 plans; one statement at a time is translated"},
-      {plan_of(R"({"type":"LOGICAL_WINDOW"})"), "the operator LOGICAL_WINDOW has no translation"},
+      {plan_of(R"({"type":"LOGICAL_RECURSIVE_CTE"})"),
+       "the operator LOGICAL_RECURSIVE_CTE has no translation"},
+      {plan_of(R"({"type":"LOGICAL_UNNEST"})"), "the operator LOGICAL_UNNEST has no translation"},
+      {plan_of(R"({"type":"LOGICAL_LIMIT","limit_val":{"type":"CONSTANT_PERCENTAGE"},)"
+               R"("children":[{"type":"LOGICAL_DUMMY_SCAN"}]})"),
+       "a LIMIT or OFFSET that is a percentage has no translation"},
       {plan_of(R"({"type":"LOGICAL_FILTER"})"), "the operator LOGICAL_FILTER has 0 children"},
       {plan_of(R"({"type":"LOGICAL_PROJECTION","children":[{"type":"LOGICAL_DUMMY_SCAN"}]})"),
        "the plan has no result column"},
-      {project(R"({"expression_class":"BOUND_WINDOW"})"),
-       "the expression BOUND_WINDOW has no translation"},
+      {project(window("WINDOW_FILL", "")), "the function WINDOW_FILL has no translation"},
+      {project(window("WINDOW_RANK", "")), "a window stands where no rows are in order"},
+      {project(window("WINDOW_LAG", "")),
+       "the function WINDOW_LAG with 0 arguments has no translation"},
+      {project(window("WINDOW_RANK", R"(,"exclude_clause":"TIES")")),
+       "EXCLUDE in the frame of a window has no translation"},
+      {project(window("WINDOW_RANK", R"(,"end":"EXPR_FOLLOWING_RANGE","end_expr":)" +
+                                         std::string(column))),
+       "the frame of a window between values has 0 orders"},
+      {plan_of(R"({"type":"LOGICAL_GET","qname":{"path":["range"]},"column_indexes":[{}],)"
+               R"("parameters":[{"type":{"id":"BIGINT"},"value":5000000000}]})"),
+       "a series of more than 4294967296 rows has no translation"},
+      {plan_of(R"({"type":"LOGICAL_GET","qname":{"path":["glob"]}})"),
+       "the table function glob has no translation"},
       {project(R"({"expression_class":"BOUND_REF","return_type":{"id":"BLOB"}})"),
        "the type BLOB has no translation"},
       {project(R"({"expression_class":"BOUND_REF","index":7,"return_type":{"id":"BIGINT"}})"),
@@ -109,10 +139,22 @@ TEST(Plan, DeepNestingIsAnError) {
 TEST(Plan, DamagedPlansGiveAPlanOrAnError) {
   std::mt19937 random(7);
   size_t errors = 0, runs = 0;
+  std::vector<std::string> plans;
   for (const char* query : {"q02", "q13", "q16", "q20", "q21", "q22"}) {
-    const Result<std::string> whole =
+    const Result<std::string> text =
         read_file(fmt::format("{}/tests/sql_translate/plans/{}.json", RNDN_SOURCE_DIR, query));
-    ASSERT_TRUE(whole.ok());
+    ASSERT_TRUE(text.ok());
+    plans.push_back(*text);
+  }
+  for (const char* name : {"windows", "sets"}) {
+    const Result<std::string> text =
+        read_file(fmt::format("{}/tests/sql_translate/{}.json", RNDN_SOURCE_DIR, name));
+    ASSERT_TRUE(text.ok());
+    const nlohmann::json statements = nlohmann::json::parse(*text);
+    for (size_t i = 0; i < statements.size(); i += 5) plans.push_back(statements[i]["plan"].dump());
+  }
+  for (const std::string& plan : plans) {
+    const std::string* const whole = &plan;
     std::vector<std::pair<size_t, size_t>> words;  // numbers and quoted texts
     for (size_t i = 0; i < whole->size(); ++i) {
       const size_t begin = i;

@@ -59,3 +59,4 @@ select id, (select count(u.w) from u where u.b = t.b and u.k >= t.a) from t orde
 select id, (a, b) in (select k, b from u) from t order by id;
 select id, (a, b, s) not in (select k, b, s from u) from t order by id;
 select id from t where (a, s) not in (select k, s from u where k is not null) order by id;
+select date '0800-02-29', date '12000-01-01', d - date '0999-12-31', d < date '10000-01-01' from t order by id;
