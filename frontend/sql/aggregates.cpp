@@ -20,10 +20,11 @@ namespace {
 
 constexpr Type truth{TypeId::boolean};
 
-// The least or greatest value of a type: under nulls of max and min.
+}  // namespace
+
 std::optional<__int128> limit_of(BasicType type, bool greatest) {
   if (type == BasicType::boolean) return greatest;
-  if (type == BasicType::date) return greatest ? 2932896 : -354285;  // the years of date literals
+  if (type == BasicType::date) return greatest ? INT32_MAX : INT32_MIN;
   if (!hir::is_wide(type) && (!hir::is_integer(type) || type == BasicType::character))
     return std::nullopt;
   return hir::with_stored(type, [&]<class T>() -> std::optional<__int128> {
@@ -32,8 +33,6 @@ std::optional<__int128> limit_of(BasicType type, bool greatest) {
     return std::nullopt;
   });
 }
-
-}  // namespace
 
 // Does no other row have the same cells?
 bool Translator::tell_apart(SpaceId space, const std::vector<Cell>& cells) {
@@ -72,12 +71,10 @@ Translator::Groups Translator::group(SpaceId rows, const std::vector<Cell>& keys
   g_.set_witness(g.space, g.first);
   g.cells = g_.call("@values(", {groups}, BasicType::i64, g.space, "rows");
   if (chosen.size() == 1 && rows != one_row) g_.change(g_.pick(chosen[0], g.first)).unique = true;
-  // A nullable key's two parts tell groups apart together.
-  if (std::any_of(keys.begin(), keys.end(), [](const Cell& k) { return !is_none(k.valid); })) {
-    std::vector<VectorId> identity;
-    for (VectorId v : chosen) identity.push_back(g_.pick(v, g.first));
-    g_.set_identity(g.space, std::move(identity));
-  }
+  // What was chosen tells groups apart together.
+  std::vector<VectorId> identity;
+  for (VectorId v : chosen) identity.push_back(g_.pick(v, g.first));
+  g_.set_identity(g.space, std::move(identity));
   return g;
 }
 
@@ -247,7 +244,9 @@ Cell Translator::aggregate_cell(const Expression& e, const Relation& in, const G
       if (!is_none(counted)) {
         const std::optional<__int128> limit = limit_of(type, is_min);
         VectorId other;
-        if (limit)
+        if (limit && type == BasicType::date)  // which no literal has
+          other = g_.map("plus", {g_.integer(type, 0), g_.integer(BasicType::i32, *limit)}, type);
+        else if (limit)
           other = g_.integer(type, *limit);
         else if (hir::is_float(type))  // beyond every value that is a number
           other = g_.map("div", {g_.real(type, is_min ? 1 : -1), g_.real(type, 0)}, type);

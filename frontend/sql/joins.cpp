@@ -142,12 +142,18 @@ std::optional<Lookup> Translator::rows_of_key(VectorId value, VectorId key) {
   value = narrow(value);
   key = narrow(key);
   if (value == key) return out;
-  const Vector v = g_[value], k = g_[key];
-  if (v.kind == Vector::picked && v.arguments[0] == key) {
-    out.rows = v.arguments[1];
+  const Vector k = g_[key];
+  if (g_[value].kind == Vector::picked && g_[value].arguments[0] == key) {
+    out.rows = g_[value].arguments[1];
     return out;
   }
-  if (!k.dense || !hir::is_integer(v.type) || v.space == one_row) return std::nullopt;
+  if (!k.dense || !hir::is_integer(g_[value].type) || g_[value].space == one_row)
+    return std::nullopt;
+  // In a type that has the key's bounds.
+  if (!k.bounds.within(limit_of(g_[value].type, false).value_or(0),
+                       limit_of(g_[value].type, true).value_or(0)))
+    value = g_.cast(value, hir::widest(g_[value].type, k.type));
+  const Vector v = g_[value];
   const Bounds places = Bounds::of(0, k.bounds.most - k.bounds.least);
   const BasicType type = hir::widest(v.type, hir::widest(fitting(k.bounds), fitting(places)));
   value = g_.cast(value, type);

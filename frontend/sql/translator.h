@@ -264,6 +264,8 @@ class Translator {
 };
 
 hir::BasicType basic_of(Type type);
+// The least or greatest value of integers and calendar values.
+std::optional<__int128> limit_of(hir::BasicType type, bool greatest);
 // What values of an exact type can be; wider than 64 bits: not known.
 Bounds bounds_of(Type type);
 

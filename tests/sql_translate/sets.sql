@@ -60,3 +60,6 @@ select id, (a, b) in (select k, b from u) from t order by id;
 select id, (a, b, s) not in (select k, b, s from u) from t order by id;
 select id from t where (a, s) not in (select k, s from u where k is not null) order by id;
 select date '0800-02-29', date '12000-01-01', d - date '0999-12-31', d < date '10000-01-01' from t order by id;
+select id, (select count(u.w) from u where u.b = t.b and u.k < t.id) from t order by id;
+select id, (select count(*) from u where u.k = t.a and u.s = t.s), (select min(u.w) from u where u.k = t.id and t.f) from t order by id;
+select b, max(d), min(d) filter (where id > 100), min(d + 4000000) from t group by b order by b;
