@@ -74,7 +74,7 @@ Translator::Groups Translator::group(SpaceId rows, const std::vector<Cell>& keys
   // What was chosen tells groups apart together.
   std::vector<VectorId> identity;
   for (VectorId v : chosen) identity.push_back(g_.pick(v, g.first));
-  g_.set_identity(g.space, std::move(identity));
+  g_.add_identity(g.space, std::move(identity));
   return g;
 }
 

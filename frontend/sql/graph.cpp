@@ -390,12 +390,27 @@ VectorId Graph::picked_of(VectorId x, VectorId rows) {
   return add(std::move(p));
 }
 
-std::vector<VectorId> Graph::identity_of(SpaceId s) {
-  std::vector<VectorId> identity = spaces_[s].identity;
-  if (identity.empty() && spaces_[s].parent != one_row)
-    for (VectorId v : std::vector<VectorId>(spaces_[spaces_[s].parent].identity))
-      identity.push_back(keep(s, v));
-  return identity;
+void Graph::add_identity(SpaceId s, std::vector<VectorId> vectors) {
+  auto& all = spaces_[s].identities;
+  if (!vectors.empty() && std::find(all.begin(), all.end(), vectors) == all.end())
+    all.push_back(std::move(vectors));
+}
+
+std::vector<std::vector<VectorId>> Graph::identities_of(SpaceId s) {
+  std::vector<std::vector<VectorId>> out = spaces_[s].identities;
+  if (spaces_[s].parent == one_row) return out;
+  for (std::vector<VectorId> identity : identities_of(spaces_[s].parent)) {
+    for (VectorId& v : identity) v = keep(s, v);
+    out.push_back(std::move(identity));
+  }
+  return out;
+}
+
+void Graph::inherit_identities(SpaceId to, SpaceId from, VectorId rows) {
+  for (std::vector<VectorId> identity : identities_of(from)) {
+    for (VectorId& v : identity) v = pick(v, rows);
+    add_identity(to, std::move(identity));
+  }
 }
 
 // What a vector is made of by operations that keep different values different: integers and texts
@@ -422,7 +437,6 @@ bool Graph::tell_apart(SpaceId s, const std::vector<VectorId>& of) {
     vectors.push_back(origin(v));
     if (vectors_[vectors.back()].unique) return true;
   }
-  const std::vector<VectorId> identity = identity_of(s);
   // A vector tells apart what row numbers do that pick it from a unique one.
   const auto tells = [&](VectorId v, VectorId part) {
     while (v != part && vectors_[v].kind == Vector::picked &&
@@ -430,8 +444,12 @@ bool Graph::tell_apart(SpaceId s, const std::vector<VectorId>& of) {
       v = vectors_[v].arguments[1];
     return v == part;
   };
-  return !identity.empty() && std::all_of(identity.begin(), identity.end(), [&](VectorId part) {
+  const auto has = [&](VectorId part) {
     return std::any_of(vectors.begin(), vectors.end(), [&](VectorId v) { return tells(v, part); });
+  };
+  const auto identities = identities_of(s);
+  return std::any_of(identities.begin(), identities.end(), [&](const auto& identity) {
+    return std::all_of(identity.begin(), identity.end(), has);
   });
 }
 

@@ -62,8 +62,8 @@ struct Space {
   VectorId mask = none<VectorId>();
   VectorId witness = none<VectorId>();  // a vector that has an element for each row
   double most_rows = 1;                 // an upper bound
-  std::vector<VectorId>
-      identity;  // vectors that together tell its rows apart, such as those of pairs; may be empty
+  // Each: vectors that together tell its rows apart, such as those of pairs.
+  std::vector<std::vector<VectorId>> identities;
 };
 
 class Graph {
@@ -111,10 +111,10 @@ class Graph {
   VectorId require(VectorId ok, VectorId v, std::string_view message, Place place);
 
   SpaceId space(double most_rows, VectorId witness = none<VectorId>());
-  void set_identity(SpaceId s, std::vector<VectorId> vectors) {
-    spaces_[s].identity = std::move(vectors);
-  }
-  std::vector<VectorId> identity_of(SpaceId s);  // the same, also of what is kept of a space
+  void add_identity(SpaceId s, std::vector<VectorId> vectors);
+  std::vector<std::vector<VectorId>> identities_of(SpaceId s);  // also of what is kept of a space
+  // The rows of `to` are rows of `from`, each once at most, at `rows`.
+  void inherit_identities(SpaceId to, SpaceId from, VectorId rows);
   // Do these vectors of the space tell its rows apart?
   bool tell_apart(SpaceId s, const std::vector<VectorId>& vectors);
   void set_witness(SpaceId s, VectorId v) { spaces_[s].witness = v; }

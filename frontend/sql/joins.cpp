@@ -363,11 +363,13 @@ Translator::Pairs Translator::pairs(const Relation& left, const Relation& right,
   g_.set_witness(out.space, out.left);
   if (right_unique) g_.change(out.left).unique = true;
   if (left_unique) g_.change(out.right).unique = true;
-  g_.set_identity(out.space, {out.left, out.right});
+  g_.add_identity(out.space, {out.left, out.right});
   if (left_space != left.space)
     out.left = g_.pick(g_.keep(left_space, g_.rows(left.space)), out.left);
   if (right_space != right.space)
     out.right = g_.pick(g_.keep(right_space, g_.rows(right.space)), out.right);
+  if (right_unique) g_.inherit_identities(out.space, left.space, out.left);
+  if (left_unique) g_.inherit_identities(out.space, right.space, out.right);
   return out;
 }
 
@@ -481,12 +483,8 @@ Relation Translator::outer(const Relation& left, const Relation& right, std::vec
   // Each row on the left stands there once where it finds one at most.
   const bool once = !keeps_right && g_[pair.left].unique;
   if (once) g_.change(all_left).unique = true;
-  std::vector<VectorId> identity{all_left, all_right};
-  if (const std::vector<VectorId> own = g_.identity_of(p.space); once && !own.empty()) {
-    identity.clear();
-    for (VectorId v : own) identity.push_back(g_.pick(v, all_left));
-  }
-  g_.set_identity(g_[all_left].space, std::move(identity));
+  g_.add_identity(g_[all_left].space, {all_left, all_right});
+  if (once) g_.inherit_identities(g_[all_left].space, p.space, all_left);
   const auto taken = [&](Relation& r, VectorId rows, bool nullable) {
     const VectorId there =
         nullable ? g_.map("geq", {rows, g_.integer(BasicType::i64, 0)}, BasicType::boolean)

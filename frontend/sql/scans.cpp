@@ -232,7 +232,7 @@ Relation Translator::scan(const Node& n) {
       if (c != UINT32_MAX && std::count(table->primary.begin(), table->primary.end(), names[c]))
         key.push_back(out.columns[i].value);
     }
-    if (key.size() == table->primary.size()) g_.set_identity(out.space, key);
+    if (key.size() == table->primary.size()) g_.add_identity(out.space, key);
   }
   for (ExpressionId e : plan_.of(n.expressions)) filter(out, evaluate(e, out));
   project(out, n.projects, n.projection);

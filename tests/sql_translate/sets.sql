@@ -63,3 +63,4 @@ select date '0800-02-29', date '12000-01-01', d - date '0999-12-31', d < date '1
 select id, (select count(u.w) from u where u.b = t.b and u.k < t.id) from t order by id;
 select id, (select count(*) from u where u.k = t.a and u.s = t.s), (select min(u.w) from u where u.k = t.id and t.f) from t order by id;
 select b, max(d), min(d) filter (where id > 100), min(d + 4000000) from t group by b order by b;
+select id, (select count(distinct u.w) from u where u.k = t.a), (select count(distinct u.s) from u where u.b = t.b and u.k = t.a) from t order by id;
