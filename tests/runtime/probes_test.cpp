@@ -1,6 +1,5 @@
 // Look-ups inside kernels (outliner/joins.cpp): random star programs give on the simulator what the reference interpreter gives, in every outline
 // mode, whether keys repeat or not. RNDN_RANDOM_SEEDS=N: so many programs, each on all targets.
-#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <cstdlib>
@@ -15,8 +14,6 @@ namespace rndn::runtime {
 namespace {
 
 using hir::BasicType;
-using ::testing::HasSubstr;
-using ::testing::Not;
 
 // Tables that a test puts together column by column.
 class MadeTables final : public reference::Tables {
@@ -52,7 +49,7 @@ class MadeTables final : public reference::Tables {
   }
   Result<void> open(std::string_view) const override { return {}; }
   Result<std::vector<std::string>> column_names(std::string_view) const override { return std::vector<std::string>{}; }
-  Result<uint64_t> rows(std::string_view table) const override { return tables_.find(table)->second.begin()->second->size; }
+  Result<uint64_t> rows(std::string_view table) const override { return tables_.find(table)->second.begin()->second->rows; }
   Result<std::shared_ptr<const data::Column>> column(std::string_view table, std::string_view name) const override {
     return tables_.find(table)->second.find(name)->second;
   }
@@ -327,6 +324,80 @@ TEST(Probes, RandomStarsGiveWhatTheInterpreterGives) {
   EXPECT_GE(probing, last / 2);
   EXPECT_GE(repeating, last / 5);
   EXPECT_GT(plain, 0u);
+}
+
+// Tables with n facts and m dimension rows, and a program that joins them and adds up.
+std::string two_tables(MadeTables& tables, uint64_t n, const std::vector<int64_t>& keys, int64_t factor, const char* join) {
+  std::vector<int64_t> refers, values, moved = keys;
+  for (uint64_t i = 0; i < n; ++i) {
+    refers.push_back(static_cast<int64_t>(i * 7919 % (keys.size() + 3)) * factor);
+    values.push_back(static_cast<int64_t>(i));
+  }
+  for (int64_t& k : moved) k *= factor;
+  tables.put("f", "k", BasicType::i64, refers);
+  tables.put("f", "v", BasicType::i64, values);
+  tables.put("d", "k", BasicType::i64, moved);
+  tables.put("d", "w", BasicType::i64, keys);
+  return fmt::format(
+      "module m {{ import Builtin.*; def main() : i64, i64 {{ f:? = @load_table(`f:sym); d:? = @load_table(`d:sym);\n"
+      "fk:i64 = check_cast(@column_value(f, `k:sym), i64); fv:i64 = check_cast(@column_value(f, `v:sym), i64);\n"
+      "dk:i64 = check_cast(@column_value(d, `k:sym), i64); dw:i64 = check_cast(@column_value(d, `w:sym), i64);\n"
+      "{} s:i64 = @sum(x); n:i64 = @len(x); return s, n; }} }}\n",
+      join);
+}
+constexpr const char* inner_join =
+    "p:? = @join_index(@eq, dk, fk); l:? = @index(p, 0:i64); r:? = @index(p, 1:i64);"
+    "a:? = @index(dw, l); b:? = @index(fv, r); x:? = @plus(a, b);";
+constexpr const char* wide_join =
+    "dz:? = @mul(dk, 9223372036854775807:i64); dy:? = @mul(dk, 9223372036854775805:i64); y:? = @list(dy, dz);"
+    "fz:? = @mul(fk, 9223372036854775807:i64); fy:? = @mul(fk, 9223372036854775805:i64); z:? = @list(fy, fz);"
+    "p:? = @join_index(@eq, @eq, y, z); l:? = @index(p, 0:i64); r:? = @index(p, 1:i64);"
+    "a:? = @index(dw, l); b:? = @index(fv, r); x:? = @plus(a, b);";
+
+// The join, what is gathered and the sums are one kernel; the library fills a table, and nothing waits before the results.
+TEST(Probes, AJoinByUniqueKeysIsOneKernel) {
+  for (const int64_t factor : {int64_t{1}, int64_t{1} << 20, int64_t{1} << 40}) {  // direct, hashed, compared
+    MadeTables tables;
+    std::vector<int64_t> keys;
+    for (int64_t k = 0; k < 900; ++k) keys.push_back(899 - k);
+    const std::string text = two_tables(tables, 5000, keys, factor, inner_join);
+    auto want = run_on_reference(text, tables);
+    auto got = run_on("sm_86", outliner::Mode::full, text, tables, 4);
+    ASSERT_TRUE(want.ok() && got.ok()) << got.error().message;
+    EXPECT_EQ(got->result, *want);
+    EXPECT_EQ(got->launches, 1u);
+    EXPECT_EQ(got->library, 2u);
+    auto plain = run_on("sm_86", outliner::Mode::full, text, tables, 4, false);
+    ASSERT_TRUE(plain.ok()) << plain.error().message;
+    EXPECT_EQ(plain->result, *want);
+    EXPECT_TRUE(plain->plain);
+  }
+}
+
+// From the first run on, and without a word about it.
+TEST(Probes, KeysThatRepeatAreJoinedByTheLibrary) {
+  MadeTables tables;
+  std::vector<int64_t> keys;
+  for (int64_t k = 0; k < 900; ++k) keys.push_back(k == 700 ? 5 : k);
+  const std::string text = two_tables(tables, 5000, keys, 1, inner_join);
+  auto want = run_on_reference(text, tables);
+  auto got = run_on("sm_90", outliner::Mode::full, text, tables, 4);
+  ASSERT_TRUE(want.ok() && got.ok()) << got.error().message;
+  EXPECT_EQ(got->result, *want);
+  EXPECT_TRUE(got->plain);
+}
+
+// Of two columns whose bounds nobody knows.
+TEST(Probes, KeysOfMoreThan64BitsAreJoinedByTheLibrary) {
+  MadeTables tables;
+  std::vector<int64_t> keys;
+  for (int64_t k = 0; k < 300; ++k) keys.push_back(k);
+  const std::string text = two_tables(tables, 2000, keys, 1, wide_join);
+  auto want = run_on_reference(text, tables);
+  auto got = run_on("sm_86", outliner::Mode::full, text, tables, 2);
+  ASSERT_TRUE(want.ok() && got.ok()) << got.error().message;
+  EXPECT_EQ(got->result, *want);
+  EXPECT_TRUE(got->plain);
 }
 
 }  // namespace

@@ -1,0 +1,125 @@
+// Which joins become look-ups of kernels, and what is left as it is.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "tests/outliner/compile.h"
+
+namespace rndn::outliner {
+namespace {
+
+using test::program_text;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+using ::testing::Not;
+
+constexpr const char* load = R"(
+    d:? = @load_table(`d:sym);
+    f:? = @load_table(`f:sym);
+    dk:i64 = check_cast(@column_value(d, `k:sym), i64);
+    dl:i32 = check_cast(@column_value(d, `l:sym), i32);
+    dt:sym = check_cast(@column_value(d, `t:sym), sym);
+    dx:f64 = check_cast(@column_value(d, `x:sym), f64);
+    fk:i64 = check_cast(@column_value(f, `k:sym), i64);
+    fl:i64 = check_cast(@column_value(f, `l:sym), i64);
+    ft:str = check_cast(@column_value(f, `t:sym), str);
+    fx:f64 = check_cast(@column_value(f, `x:sym), f64);
+)";
+
+void outline(test::Compiled& c, const std::string& body, Options options = {}) {
+  test::compile(c, program_text(load + body, "list<?>"), options);
+  ASSERT_EQ(c.errors, "");
+  // It is a program like any other.
+  SourceManager sources;
+  DiagnosticSink sink;
+  Timings timings;
+  (void)hir::run(sources.add("again.hir", print(c.outlined.program, true)), sources, {}, sink, timings);
+  EXPECT_TRUE(sink.diagnostics().empty()) << render(sink, sources);
+}
+
+constexpr const char* pairs = "l:? = @index(p, 0:i64); r:? = @index(p, 1:i64); a:? = @index(dx, l); b:? = @index(fx, r);";
+
+TEST(Joins, OfUniqueKeysAreOneKernelWithWhatIsMadeOfTheirRows) {
+  test::Compiled c;
+  outline(c, fmt::format("p:? = @join_index(@eq, dk, fk); {} x:? = @mul(a, b); s:? = @sum(x); q:? = @list(s); return q;", pairs));
+  EXPECT_THAT(c.outlined.joins, ElementsAre(0));
+  ASSERT_EQ(c.outlined.kernels.size(), 1u) << c.main();
+  EXPECT_THAT(c.kernel(0), HasSubstr("row_1:i64 = @GPU.probe(0:i64, dk, fk);"));
+  EXPECT_THAT(c.kernel(0), HasSubstr("hit_2:bool = @geq(row_1, 0:i64);"));
+  EXPECT_THAT(c.kernel(0), HasSubstr("l:i64 = @compress(hit_2, row_1);"));
+  EXPECT_THAT(c.kernel(0), HasSubstr("b:f64 = @compress(hit_2, fx);"));
+  EXPECT_THAT(c.kernel(0), Not(HasSubstr("@where")));
+}
+
+TEST(Joins, OneAfterTheOtherAndOfSeveralColumns) {
+  test::Compiled c;
+  outline(c, R"(
+    x:? = @list(dl, dt);
+    y:? = @list(fl, ft);
+    p:? = @join_index(@eq, @eq, x, y);
+    l:? = @index(p, 0:i64);
+    r:? = @index(p, 1:i64);
+    k:? = @index(fk, r);
+    p2:? = @join_index((@eq), dk, k);
+    r2:? = @index(p2, 1:i64);
+    v:? = @index(fx, r);
+    w:? = @index(v, r2);
+    s:? = @sum(w);
+    q:? = @list(s);
+    return q;)");
+  EXPECT_THAT(c.outlined.joins, ElementsAre(0, 1));
+  ASSERT_EQ(c.outlined.kernels.size(), 1u) << c.main();
+  EXPECT_THAT(c.kernel(0), HasSubstr("@GPU.probe(0:i64, dl, dt, fl, ft);"));
+  EXPECT_THAT(c.kernel(0), HasSubstr("@GPU.probe(1:i64, dk, k);"));
+}
+
+TEST(Joins, WhoseKeysRepeatStay) {
+  test::Compiled c;
+  Options options;
+  options.not_unique = {0};
+  outline(c, fmt::format("p:? = @join_index(@eq, dk, fk); {} q:? = @list(a, b); return q;", pairs), options);
+  EXPECT_THAT(c.outlined.joins, IsEmpty());
+  EXPECT_THAT(c.main(), HasSubstr("@join_index(@eq, dk, fk)"));
+}
+
+TEST(Joins, MembershipAndPlacesNeedNoUniqueKeys) {
+  test::Compiled c;
+  outline(c, "m:? = @member(ft, dt); n:? = @not(m); v:? = @compress(n, fx); s:? = @sum(v); i:? = @index_of(fk, dk);"
+             "t:? = @sum(i); q:? = @list(s, t); return q;");
+  EXPECT_THAT(c.outlined.joins, IsEmpty());
+  ASSERT_EQ(c.outlined.kernels.size(), 1u) << c.main();
+  EXPECT_THAT(c.kernel(0), HasSubstr("@GPU.probe(-1:i64, dt, ft);"));
+  EXPECT_THAT(c.kernel(0), HasSubstr("i:i64 = @select("));
+}
+
+TEST(Joins, OfOtherKindsStay) {
+  for (const char* body : {
+           "p:? = @join_index(@lt, dk, fk);",                                                   // no equality
+           "p:? = @join_index(@eq, dx, fx);",                                                   // no integers
+           "p:? = @join_index(@eq, 5:i64, fk);",                                                // a literal
+           "m:? = @sum(dk); p:? = @join_index(@eq, m, fk);",                                    // a single row
+           "x:? = @list(dk, dk, dk, dk); y:? = @list(fk, fk, fk, fk); p:? = @join_index(@eq, x, y);",  // many columns
+       }) {
+    SCOPED_TRACE(body);
+    test::Compiled c;
+    outline(c, fmt::format("{} {} q:? = @list(a, b); return q;", body, pairs));
+    EXPECT_THAT(c.outlined.joins, IsEmpty());
+    EXPECT_THAT(c.main(), HasSubstr("@join_index("));
+  }
+  // The pairs themselves are asked for.
+  test::Compiled c;
+  outline(c, fmt::format("p:? = @join_index(@eq, dk, fk); {} n:? = @len(p); q:? = @list(a, b, n); return q;", pairs));
+  EXPECT_THAT(c.main(), HasSubstr("@join_index("));
+  // Sets in the program, and texts that are no codes.
+  for (const bool text_codes : {false, true}) {
+    test::Compiled of_text;
+    Options options;
+    options.text_codes = text_codes;
+    outline(of_text, "m:? = @member(fk, (3, 5, 8):i64); n:? = @member(ft, dt); q:? = @list(m, n); return q;", options);
+    EXPECT_THAT(of_text.main(), HasSubstr("@member(fk"));
+    EXPECT_EQ(of_text.main().find("@member(ft") == std::string::npos, text_codes);
+  }
+}
+
+}  // namespace
+}  // namespace rndn::outliner
