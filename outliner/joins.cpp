@@ -7,10 +7,12 @@
 //   l = index(pairs, 0)               l = compress(hit, row)
 //   r = index(pairs, 1)               r = where(hit)
 //   v = index(w, r)                   v = compress(hit, w)            w: as long as the right side
+//   v = index(w, compress(m, r))      v = compress(m, compress(hit, w))
 //   m = member(x, y)                  row = GPU.probe(-1, y, x); m = geq(row, 0)
 //   i = index_of(x, y)                row, hit as for member; i = select(hit, row, len(y))
-// Pairs come by right row, and where no left key repeats there is one at most: the order of rows stays. That none repeats
-// is taken for granted: the build of the table says when it was wrong, and the program is then compiled with that join in
+// Pairs come by right row, and where no left key repeats there is one at most: the order of rows stays.
+// Row numbers that nothing reads any more are gone: as positions they would keep what they are made with from other kernels.
+// That no key repeats is taken for granted: the build of the table says when it was wrong, and the program is then compiled with that join in
 // Options::not_unique (runtime/engine.h). Membership and index_of are right whatever the keys are.
 // Keys are columns of integers, dates and texts, at most three, all rows of which are there: no literals, no single rows.
 // Values are followed by their data objects (shapes.cpp), so that copies and second assignments need no thought.
@@ -43,7 +45,12 @@ struct Join {
   int64_t number = no_join;
   std::vector<VariableId> left, right;
   std::vector<std::pair<StatementId, int64_t>> sides;  // index(pairs, 0 or 1)
-  std::vector<StatementId> picks;                      // index(w, right rows)
+  std::vector<StatementId> selections;                 // compress(m, right rows)
+  struct Pick {
+    StatementId at{};                // index(w, right rows)
+    std::vector<VariableId> masks;  // that those right rows were selected by, one after the other
+  };
+  std::vector<Pick> picks;
 };
 
 class Finder {
@@ -174,7 +181,7 @@ class Finder {
   // False: something else than the two row numbers is made of the pairs.
   bool follow(Join& join) {
     const ObjectId pairs = facts(join.place).results[0].object;
-    std::set<ObjectId> right_rows;
+    std::map<ObjectId, std::vector<VariableId>> right_rows;  // and what selected them
     for (size_t at = join.place + 1; at < order_.size(); ++at) {
       const StatementFacts& f = facts(at);
       const bool is_index = gives_variable(at) && called_builtin(main_, statement(at)) == Builtin::index;
@@ -184,12 +191,22 @@ class Finder {
         const int64_t side = *f.operands[1].constant;
         if (side != 0 && side != 1) return false;
         join.sides.emplace_back(order_[at], side);
-        if (side == 1) right_rows.insert(f.results[0].object);
+        if (side == 1) right_rows[f.results[0].object];
       }
-      if (!is_index || !right_rows.contains(f.operands[1].object) || f.operands[0].shape != right_shape_) continue;
-      const Operand& of = call(at).operands[0];
-      if (of.kind == Operand::variable && program_.types->is_basic(main_.variables[of.variable_id()].type))
-        join.picks.push_back(order_[at]);
+      if (f.operands.size() != 2 || !gives_variable(at)) continue;
+      const auto rows = right_rows.find(f.operands[1].object);
+      if (rows == right_rows.end()) continue;
+      const Operand& first = call(at).operands[0];
+      if (first.kind != Operand::variable) continue;
+      if (is_index) {
+        if (f.operands[0].shape == right_shape_ && program_.types->is_basic(main_.variables[first.variable_id()].type))
+          join.picks.push_back({order_[at], rows->second});
+      } else if (called_builtin(main_, statement(at)) == Builtin::compress && writers_[first.id] == 1) {
+        std::vector<VariableId> masks = rows->second;
+        masks.push_back(first.variable_id());
+        join.selections.push_back(order_[at]);
+        right_rows[f.results[0].object] = std::move(masks);
+      }
     }
     return !join.sides.empty();
   }
@@ -298,10 +315,42 @@ class Finder {
       else
         becomes(e, Builtin::where, {operand(f, hit)});
     }
-    for (StatementId at : join.picks) {
-      Expression& e = f.expressions[innermost(f, f.statements[at].value)];
-      becomes(e, Builtin::compress, {operand(f, hit), Operand(e.operands[0])});
+    for (const Join::Pick& pick : join.picks) {
+      const ExpressionId inner = innermost(f, f.statements[pick.at].value);
+      Operand values = f.expressions[inner].operands[0], mask = operand(f, hit);
+      const BasicType type = program_.types->basic_of(f.variables[values.variable_id()].type);
+      std::vector<StatementId> before;
+      for (VariableId next : pick.masks) {
+        const VariableId kept = fresh(f, "kept", type);
+        before.push_back(add(f, f.statements[pick.at].span, kept, Builtin::compress, {mask, values}));
+        values = operand(f, kept);
+        mask = operand(f, next);
+      }
+      becomes(f.expressions[inner], Builtin::compress, {mask, values});
+      insert(f, pick.at, false, before);
     }
+    for (size_t k = join.selections.size(); k-- > 0;) drop_unread(f, join.selections[k]);
+    for (const auto& [at, side] : join.sides) drop_unread(f, at);
+  }
+
+  // Takes the statement out when nothing reads the variable that it gives a value.
+  static void drop_unread(Function& f, StatementId id) {
+    const uint32_t v = f.statements[id].targets[0].id;
+    const auto reads = [&](const Operand& o) { return o.kind == Operand::variable && o.id == v; };
+    for (const hir::Block& block : f.blocks)
+      for (StatementId at : block.statements) {
+        const Statement& s = f.statements[at];
+        if (at != id && std::any_of(s.targets.begin(), s.targets.end(), [&](const hir::Target& t) {
+              return t.kind == hir::Target::variable && t.id == v;
+            }))
+          return;  // which may be declared here
+        if (!is_none(s.value)) {
+          const auto& operands = f.expressions[innermost(f, s.value)].operands;
+          if (std::any_of(operands.begin(), operands.end(), reads)) return;
+        }
+        if (std::any_of(s.results.begin(), s.results.end(), reads)) return;
+      }
+    for (hir::Block& block : f.blocks) std::erase(block.statements, id);
   }
 
   hir::Program& program_;

@@ -60,7 +60,7 @@ TEST(Joins, OneAfterTheOtherAndOfSeveralColumns) {
     l:? = @index(p, 0:i64);
     r:? = @index(p, 1:i64);
     k:? = @index(fk, r);
-    p2:? = @join_index((@eq), dk, k);
+    p2:? = @join_index(@eq, dk, k);
     r2:? = @index(p2, 1:i64);
     v:? = @index(fx, r);
     w:? = @index(v, r2);
