@@ -13,7 +13,8 @@
 // Pairs come by right row, and where no left key repeats there is one at most: the order of rows stays.
 // Row numbers that nothing reads any more are gone: as positions they would keep what they are made with from other kernels.
 // That no key repeats is taken for granted: the build of the table says when it was wrong, and the program is then compiled with that join in
-// Options::not_unique (runtime/engine.h). Membership and index_of are right whatever the keys are.
+// Options::not_unique (runtime/engine.h). It does not matter where the right rows are only positions at which `index_a` puts
+// a single value, as a semi-join of several columns is written. Membership and index_of are right whatever the keys are.
 // Keys are columns of integers, dates and texts, at most three, all rows of which are there: no literals, no single rows.
 // Values are followed by their data objects (shapes.cpp), so that copies and second assignments need no thought.
 // Cost: O(joins x statements). Leaves out: programs with control flow in main, where objects merge; other predicates than
@@ -42,7 +43,8 @@ constexpr int64_t no_join = -1;
 
 struct Join {
   size_t place = 0;
-  int64_t number = no_join;
+  bool is_join = false;       // else membership or index_of
+  int64_t number = no_join;  // of a join that relies on it that no key repeats
   std::vector<VariableId> left, right;
   std::vector<std::pair<StatementId, int64_t>> sides;  // index(pairs, 0 or 1)
   std::vector<StatementId> selections;                 // compress(m, right rows)
@@ -71,8 +73,10 @@ class Finder {
     for (size_t place = 0; place < order_.size(); ++place) {
       const std::optional<Builtin> b = called_builtin(main_, statement(place));
       if (b == Builtin::join_index) {
-        Join join{.place = place, .number = number};
-        if (!excluded(number++) && matches(join) && follow(join)) found_.push_back(std::move(join));
+        Join join{.place = place, .is_join = true, .number = number};
+        if (matches(join) && follow(join) && (join.number == no_join || !excluded(number)))
+          found_.push_back(std::move(join));
+        ++number;
       } else if (b == Builtin::member || b == Builtin::index_of) {
         Join join{.place = place};
         if (searches(join)) found_.push_back(std::move(join));
@@ -182,6 +186,7 @@ class Finder {
   bool follow(Join& join) {
     const ObjectId pairs = facts(join.place).results[0].object;
     std::map<ObjectId, std::vector<VariableId>> right_rows;  // and what selected them
+    bool once = false;  // how often a row is among them matters
     for (size_t at = join.place + 1; at < order_.size(); ++at) {
       const StatementFacts& f = facts(at);
       const bool is_index = gives_variable(at) && called_builtin(main_, statement(at)) == Builtin::index;
@@ -192,7 +197,12 @@ class Finder {
         if (side != 0 && side != 1) return false;
         join.sides.emplace_back(order_[at], side);
         if (side == 1) right_rows[f.results[0].object];
+        once |= side == 0;
       }
+      const std::optional<Builtin> reader = called_builtin(main_, statement(at));
+      for (size_t k = 0; k < f.operands.size(); ++k)
+        if (right_rows.contains(f.operands[k].object))
+          once |= k != 1 || (reader != Builtin::compress && !(reader == Builtin::index_a && sets_one_value(f)));
       if (f.operands.size() != 2 || !gives_variable(at)) continue;
       const auto rows = right_rows.find(f.operands[1].object);
       if (rows == right_rows.end()) continue;
@@ -201,15 +211,19 @@ class Finder {
       if (is_index) {
         if (f.operands[0].shape == right_shape_ && program_.types->is_basic(main_.variables[first.variable_id()].type))
           join.picks.push_back({order_[at], rows->second});
-      } else if (called_builtin(main_, statement(at)) == Builtin::compress && writers_[first.id] == 1) {
+      } else if (reader == Builtin::compress && writers_[first.id] == 1) {
         std::vector<VariableId> masks = rows->second;
         masks.push_back(first.variable_id());
         join.selections.push_back(order_[at]);
         right_rows[f.results[0].object] = std::move(masks);
       }
     }
+    if (!once) join.number = no_join;
     return !join.sides.empty();
   }
+
+  // index_a(x, rows, v) of a single v: rows may stand there more than once.
+  bool sets_one_value(const StatementFacts& f) const { return is_scalar(table_, f.operands[2].shape); }
 
   // member(x, y), index_of(x, y)
   bool searches(Join& join) const {
@@ -290,7 +304,7 @@ class Finder {
     columns.push_back(integer(join.number));
     for (const std::vector<VariableId>* side : {&join.left, &join.right})
       for (VariableId v : *side) columns.push_back(operand(f, v));
-    if (join.number == no_join) {
+    if (!join.is_join) {
       const ExpressionId inner = innermost(f, f.statements[id].value);
       const bool member = f.expressions[inner].callee.builtin_id == Builtin::member;
       std::vector<StatementId> before{add(f, span, row, Builtin::gpu_probe, std::move(columns))};

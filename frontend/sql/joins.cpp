@@ -344,22 +344,21 @@ Translator::Pairs Translator::pairs(const Relation& left, const Relation& right,
                       : right_unique              ? m
                       : left_unique               ? k
                                                   : m * k;
-  // `join_index` looks up the rows of its right side among those of its left: where keys do not
-  // repeat, and else where there are fewer rows, is what is looked up in.
-  const bool only_equal = left_equal.size() == columns.size();
-  const bool swaps = only_equal && (left_unique != right_unique ? right_unique : k < m);
-  const VectorId left_keys = listed(p, left_space, "left_keys"),
-                 right_keys = listed(q, right_space, "right_keys");
-  const VectorId joined = g_.call(
-      "@join_index(" + functions,
-      swaps ? std::vector{right_keys, left_keys} : std::vector{left_keys, right_keys},
-      BasicType::i64, one_row, "pairs");
+  // The first operand is the one whose keys are looked up in: of equalities, where one side's keys
+  // do not repeat, that side, else the planner's build side.
+  const bool equal = left_equal.size() == columns.size();
+  const bool swap = equal && (right_unique || !left_unique);
+  std::vector<VectorId> sides{listed(p, left_space, "left_keys"),
+                              listed(q, right_space, "right_keys")};
+  if (swap) std::swap(sides[0], sides[1]);
+  const VectorId joined =
+      g_.call("@join_index(" + functions, sides, BasicType::i64, one_row, "pairs");
   const SpaceId space = g_.space(most);
   out.left = g_.call("@index(", {joined}, BasicType::i64, space, "left_row",
-                     Bounds::of(0, static_cast<__int128>(m)), swaps ? ", 1:i64)" : ", 0:i64)");
+                     Bounds::of(0, static_cast<__int128>(m)), swap ? ", 1:i64)" : ", 0:i64)");
   out.space = g_[out.left].space;
   out.right = g_.call("@index(", {joined}, BasicType::i64, out.space, "right_row",
-                      Bounds::of(0, static_cast<__int128>(k)), swaps ? ", 0:i64)" : ", 1:i64)");
+                      Bounds::of(0, static_cast<__int128>(k)), swap ? ", 0:i64)" : ", 1:i64)");
   g_.set_witness(out.space, out.left);
   if (right_unique) g_.change(out.left).unique = true;
   if (left_unique) g_.change(out.right).unique = true;
