@@ -92,7 +92,10 @@ Result<std::shared_ptr<data::Source>> Session::open_file(const std::string& name
 // Of a pattern or a folder the reader says that its files have changed.
 Result<void> Session::forget_changed_files() {
   const auto gone = std::erase_if(files_, [](const NamedFile& file) {
-    return file.is_path && file.version != data::version_of(file.name);
+    if (!file.is_path) return false;
+    std::error_code ignored;
+    const std::string version = data::version_of(file.name);
+    return version != file.version || (version.empty() && fs::is_regular_file(file.name, ignored));
   });
   if (!gone) return {};
   RETURN_IF_ERROR(join_tables());

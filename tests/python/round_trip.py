@@ -1,0 +1,192 @@
+#!/usr/bin/env python3
+"""Random tables through files and rndn, beside pyarrow and DuckDB: values equal, type by type.
+
+usage: round_trip.py [--tables 10000] [--seed 0]        (with `rndn` on PYTHONPATH)
+
+Each table has some of the types below, from no row to several row groups, and a share of nulls. It is
+written by pyarrow (Parquet in its versions, encodings and compressions) or by DuckDB (Parquet, CSV,
+JSON lines, plain or compressed). rndn reads the file as a query names it; what it gives must be what
+the writer's own reader gives, cast to the type that docs/python.md says. Then rndn writes its result
+as Parquet, which pyarrow and DuckDB must read as the same. test_round_trip.py runs a few of them.
+"""
+
+import argparse
+import collections
+import os
+import random
+import sys
+import tempfile
+import time
+
+import duckdb
+import pyarrow as pa
+import pyarrow.parquet as parquet
+
+import rndn
+from test_arrow import TYPES, column
+
+# What text files can say; their types are found out anew by whoever reads them.
+TEXT_TYPES = ["bool", "int64", "double", "date32", "string", "decimal128", "timestamp_us", "time64us"]
+# Parquet has these under another name, or not at all.
+NOT_IN_PARQUET = {"decimal256", "date64", "time32s", "time64ns", "timestamp_s", "timestamp_ns"}
+
+
+def random_table(r, kinds):
+    names = r.sample(kinds, r.randint(1, min(6, len(kinds))))
+    rows = r.choice([0, 1, 2, 9, 100, 1000, 5000])
+    share = r.choice([0, 0, 0.02, 0.5, 1])
+    columns = {}
+    for number, kind in enumerate(names):
+        arrow = TYPES[kind][0]
+        values = column(kind, r, rows)
+        if share:
+            keep = pa.array([r.random() >= share for _ in range(rows)], pa.bool_())
+            plain = values.dictionary_decode() if pa.types.is_dictionary(arrow) else values
+            values = pa.compute.if_else(keep, plain, pa.scalar(None, plain.type))
+            if pa.types.is_dictionary(arrow):
+                values = values.dictionary_encode().cast(arrow)
+        columns[f"{kind} {number}"] = values
+    return pa.table(columns)
+
+
+def by_pyarrow(r, table, path):
+    groups = r.choice([1, 50, 1000, 100_000])
+    how = {
+        "compression": r.choice(["none", "snappy", "gzip", "zstd", "lz4", "brotli"]),
+        "use_dictionary": r.random() < 0.5,
+        "data_page_version": r.choice(["1.0", "2.0"]),
+        "version": r.choice(["2.4", "2.6"]),
+        "data_page_size": r.choice([100, 1 << 20]),
+        "row_group_size": max(groups, table.num_rows // 50 + 1),
+        "write_statistics": r.random() < 0.5,
+    }
+    parquet.write_table(table, path, **how)
+    return parquet.read_table(path), how
+
+
+def by_duckdb(r, duck, table, path, kind, packed):
+    if kind == "parquet":
+        how = f"FORMAT parquet, COMPRESSION {r.choice(['snappy', 'zstd', 'uncompressed', 'gzip'])}, ROW_GROUP_SIZE 2048"
+        reader = f"read_parquet('{path}')"
+    else:
+        how = f"FORMAT {kind}" + (f", COMPRESSION {packed}" if packed else "")
+        reader = f"read_{kind}('{path}', sample_size = -1)"
+    duck.register("random_table", table)
+    duck.execute(f"COPY random_table TO '{path}' ({how})")
+    duck.unregister("random_table")
+    return duck.sql(f"SELECT * FROM {reader}").arrow(), how
+
+
+def as_rndn_has_it(table):
+    """The reader's table in the types that rndn gives."""
+    fields = {pa.uint64(): pa.decimal128(38, 0), pa.date64(): pa.date32()}
+    out = []
+    for field in table.schema:
+        t = field.type
+        if pa.types.is_dictionary(t):
+            t = t.value_type
+        if pa.types.is_timestamp(t):
+            t = pa.timestamp("us", "UTC" if t.tz else None)
+        elif pa.types.is_time(t):
+            t = pa.time64("us")
+        elif pa.types.is_decimal(t):
+            t = pa.decimal128(t.precision, t.scale)
+        elif pa.types.is_large_string(t) or pa.types.is_string_view(t):
+            t = pa.string()
+        elif pa.types.is_null(t):
+            t = pa.int32()
+        out.append(pa.field(field.name, fields.get(t, t)))
+    return table.cast(pa.schema(out))
+
+
+def differences(got, wanted):
+    if got.schema.names != wanted.schema.names:
+        return f"columns {got.schema.names} for {wanted.schema.names}"
+    for name in wanted.schema.names:
+        if got.schema.field(name).type != wanted.schema.field(name).type:
+            return f"`{name}` is {got.schema.field(name).type}, not {wanted.schema.field(name).type}"
+        mine, other = got[name].to_pylist(), wanted[name].to_pylist()
+        if mine != other:
+            at = next(i for i, pair in enumerate(zip(mine, other)) if pair[0] != pair[1])
+            return f"row {at + 1} of `{name}` is {mine[at]!r}, not {other[at]!r}"
+    return None
+
+
+def round_trip(r, duck, db, folder, counts):
+    """One table; the text of what differs, or None."""
+    writer = r.choice(["pyarrow", "duckdb", "duckdb", "text"])
+    if writer == "text":
+        kind, end, packed = r.choice([("csv", "csv.gz", "gzip"), ("csv", "csv.zst", "zstd"),
+                                      ("json", "jsonl", ""), ("json", "ndjson.gz", "gzip")])
+        path = f"{folder}/t.{end}"
+        table = random_table(r, TEXT_TYPES)
+        if table.num_rows == 0:
+            return None  # such a file says nothing of its columns
+        wanted, how = by_duckdb(r, duck, table, path, kind, packed)
+    else:
+        path, kind, end = f"{folder}/t.parquet", "parquet", "parquet"
+        kinds = [k for k in TYPES if k not in NOT_IN_PARQUET] if writer == "pyarrow" else list(TYPES)
+        kinds = [k for k in kinds if writer == "pyarrow" or k not in ("uint64", "decimal256")]
+        table = random_table(r, kinds)
+        if writer == "pyarrow":
+            wanted, how = by_pyarrow(r, table, path)
+        else:
+            wanted, how = by_duckdb(r, duck, table, path, kind, "")
+    if isinstance(wanted, pa.RecordBatchReader):
+        wanted = wanted.read_all()
+    wanted = as_rndn_has_it(wanted)
+    for field, source in zip(wanted.schema, table.schema):
+        counts[(writer, end, source.name.split()[0], wanted[field.name].null_count > 0)] += 1
+    got = db.sql(f"SELECT * FROM '{path}'").arrow()
+    if wrong := differences(got, wanted):
+        return f"{writer} {how}: {wrong}"
+    out = f"{folder}/out.parquet"
+    db.sql(f"COPY (SELECT * FROM '{path}') TO '{out}'")
+    if wrong := differences(parquet.read_table(out), wanted):
+        return f"{writer} {how}, written by rndn, read by pyarrow: {wrong}"
+    again = duck.sql(f"SELECT * FROM '{out}'").arrow()
+    if isinstance(again, pa.RecordBatchReader):
+        again = again.read_all()
+    if wrong := differences(as_rndn_has_it(again), wanted):
+        return f"{writer} {how}, written by rndn, read by DuckDB: {wrong}"
+    return None
+
+
+def run(tables, seed, say=lambda text: None):
+    """Tables, and values by writer, end, type and whether there are nulls; differences as texts."""
+    counts, wrong = collections.Counter(), []
+    duck = duckdb.connect()
+    duck.execute("SET TimeZone = 'UTC'")
+    db = rndn.connect("cpu")
+    with tempfile.TemporaryDirectory(prefix="rndn-round-trip.") as folder:
+        for number in range(seed, seed + tables):
+            try:
+                found = round_trip(random.Random(number), duck, db, folder, counts)
+            except Exception as error:
+                found = f"{type(error).__name__}: {error}"
+            if found:
+                wrong.append(f"table {number}: {found}")
+                say(wrong[-1])
+    return counts, wrong
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
+    parser.add_argument("--tables", type=int, default=10_000)
+    parser.add_argument("--seed", type=int, default=0)
+    options = parser.parse_args()
+    begin = time.time()
+    counts, wrong = run(options.tables, options.seed, lambda text: print(text, file=sys.stderr))
+    ends = sorted({(writer, end) for writer, end, _, _ in counts})
+    print("columns without and with nulls, by writer and file:")
+    print("type".ljust(16) + "".join(f"{w} {e}".rjust(18) for w, e in ends))
+    for kind in TYPES:
+        print(kind.ljust(16) + "".join(
+            f"{counts[(w, e, kind, False)]} + {counts[(w, e, kind, True)]}".rjust(18) for w, e in ends))
+    print(f"{options.tables} tables, {len(wrong)} that differ, {time.time() - begin:.0f} s")
+    return 1 if wrong else 0
+
+
+if __name__ == "__main__":
+    sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+    sys.exit(main())
