@@ -436,16 +436,21 @@ class Reader {
       out.push_back(call("OPERATOR_IS_NULL", {column_id}, truth, json));
     } else if (kind == "LEGACY_IS_NOT_NULL") {
       out.push_back(call("OPERATOR_IS_NOT_NULL", {column_id}, truth, json));
-    } else if (kind == "LEGACY_CONJUNCTION_AND" || kind == "LEGACY_CONJUNCTION_OR") {
-      std::vector<ExpressionId> parts;
+    } else if (kind == "LEGACY_CONJUNCTION_AND") {
+      bool whole = true;
       for (const Json& child : list(json, "child_filters"))
-        scan_filter(child, column_id, depth + 1, parts);
-      if (kind == "LEGACY_CONJUNCTION_AND")
-        out.insert(out.end(), parts.begin(), parts.end());
-      else if (parts.size() == list(json, "child_filters").size())
-        out.push_back(call("CONJUNCTION_OR", parts, truth, json));
-      else
-        return false;
+        whole = scan_filter(child, column_id, depth + 1, out) && whole;
+      return whole;
+    } else if (kind == "LEGACY_CONJUNCTION_OR") {
+      std::vector<ExpressionId> parts;
+      for (const Json& child : list(json, "child_filters")) {
+        std::vector<ExpressionId> conjuncts;
+        if (!scan_filter(child, column_id, depth + 1, conjuncts) || conjuncts.empty())
+          return fail("a filter of a scan that is a part of OR has no translation"), false;
+        parts.push_back(conjuncts.size() == 1 ? conjuncts[0]
+                                              : call("CONJUNCTION_AND", conjuncts, truth, json));
+      }
+      out.push_back(call("CONJUNCTION_OR", parts, truth, json));
     } else if (kind == "LEGACY_IN_FILTER") {
       std::vector<ExpressionId> parts{column_id};
       for (const Json& value : list(json, "values")) parts.push_back(constant(&value));

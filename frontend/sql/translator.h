@@ -236,6 +236,8 @@ class Translator {
   VectorId backwards(std::string_view builtin, VectorId v, VectorId heads);
   VectorId at_or(VectorId v, VectorId row, VectorId otherwise);
   VectorId reduce_frame(const Frame& f, std::string_view builtin, VectorId v, Bounds bounds);
+  VectorId combined(std::string_view builtin, VectorId x, VectorId y);
+  VectorId reduce_powers(const Frame& f, std::string_view builtin, VectorId v);
   VectorId reduce_sliding(const Frame& f, std::string_view builtin, VectorId v);
 
   // orders.cpp

@@ -9,11 +9,12 @@
 //   from the partition's first row, or up to its last   a scan that begins anew with partitions
 //   a constant number of rows          a scan from each block of as many rows forwards and one
 //                                      backwards (van Herk, 1992; Gil and Werman, 1993)
+//   any other          pieces of 1, 2, 4, .. rows from each row on, as the bits of its length say
 // Functions that take one row of a frame are picks. IGNORE NULLS picks among the rows with values.
 // Where RANGE ends at a value, a sort of the rows and of these values together counts the rows
-// before each. Cost: a sort, and some passes over the rows for each window. Left out: EXCLUDE,
-// DISTINCT, offsets that are no constants, and minima, maxima and sums of floats of frames that
-// both ends of which depend on values or peers.
+// before each. Cost: a sort, and some passes over the rows for each window; for n rows log n passes
+// for minima, maxima and sums of floats of those other frames. Left out: EXCLUDE, DISTINCT, and
+// offsets that are no constants.
 #include <algorithm>
 
 #include "frontend/sql/translator.h"
@@ -224,8 +225,40 @@ VectorId Translator::reduce_frame(const Frame& f, std::string_view builtin, Vect
   }
   if (f.to_end) return at(backwards(builtin, v, f.partition.head), f.begin);
   if (f.offsets) return reduce_sliding(f, builtin, v);
-  fail("{} of a frame both ends of which depend on values or peers has no translation", builtin);
-  return g_.spread(g_.zero(g_[v].type), f.rows);
+  return reduce_powers(f, builtin, v);
+}
+
+// x, then y behind it.
+VectorId Translator::combined(std::string_view builtin, VectorId x, VectorId y) {
+  if (builtin == "sum") return g_.map("plus", {x, y}, g_[x].type);
+  return g_.select(g_.map(builtin == "min" ? "lt" : "gt", {y, x}, BasicType::boolean), y, x);
+}
+
+// Of any frames: what is made of 1, 2, 4, .. rows from each row on, and of these the pieces that the
+// bits of a frame's length name.
+VectorId Translator::reduce_powers(const Frame& f, std::string_view builtin, VectorId v) {
+  const VectorId row = g_.rows(f.rows), zero = g_.integer(BasicType::i64, 0),
+                 none = g_.integer(BasicType::i64, -1), two = g_.integer(BasicType::i64, 2);
+  const VectorId nothing_yet = g_.zero(g_[v].type);
+  VectorId left = g_.map("minus", {f.end, f.begin}, BasicType::i64);
+  if (!is_none(f.some)) left = g_.select(f.some, left, zero);
+  VectorId piece = g_.spread(v, f.rows), at = f.begin, out = nothing_yet, started = nothing;
+  for (int64_t size = 1; static_cast<double>(size) <= g_[f.rows].most_rows; size *= 2) {
+    const VectorId by = g_.integer(BasicType::i64, size);
+    const VectorId has = g_.map("eq", {g_.map("mod", {left, two}, BasicType::i64),
+                                       g_.integer(BasicType::i64, 1)}, BasicType::boolean);
+    const VectorId own = at_or(piece, g_.select(has, at, none), nothing_yet);
+    const VectorId more =
+        is_none(started) ? own : g_.select(started, combined(builtin, out, own), own);
+    out = g_.select(has, more, out);
+    started = is_none(started) ? has : g_.or_(started, has);
+    at = g_.map("plus", {at, g_.select(has, by, zero)}, BasicType::i64);
+    left = g_.map("div", {left, two}, BasicType::i64);
+    const VectorId next = g_.map("plus", {row, by}, BasicType::i64);
+    const VectorId is_there = g_.map("lt", {next, g_.count(f.rows)}, BasicType::boolean);
+    piece = g_.select(is_there, combined(builtin, piece, at_or(piece, next, nothing_yet)), piece);
+  }
+  return g_.spread(out, f.rows);
 }
 
 // Of frames of a constant number of rows, cut where the partition ends. Blocks of as many rows
@@ -247,11 +280,7 @@ VectorId Translator::reduce_sliding(const Frame& f, std::string_view builtin, Ve
                  last = there(g_.map("minus", {f.end, one}, BasicType::i64));
   const VectorId before = g_.pick(scan(builtin, v, heads), last),
                  behind = g_.pick(backwards(builtin, v, heads), first);
-  const VectorId both =
-      builtin == "sum"
-          ? g_.map("plus", {behind, before}, g_[v].type)
-          : g_.select(g_.map(builtin == "min" ? "lt" : "gt", {before, behind}, BasicType::boolean),
-                      before, behind);
+  const VectorId both = combined(builtin, behind, before);
   const VectorId in_one =
       g_.map("eq", {g_.pick(block, first), g_.pick(block, last)}, BasicType::boolean);
   const VectorId out =

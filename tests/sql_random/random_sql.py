@@ -333,7 +333,7 @@ class Query:
         number = self.pick(columns, 'number')
         if kind < 0.72 and number or not may_depend:
             number = number or '1'
-            value = r.choice(['count(*)', f'count({x})', f'sum({number})'])
+            value = r.choice([aggregate, f'sum({number})'])
             ends = r.choice([f'{r.randint(0, 5)} preceding and {r.randint(0, 5)} following',
                              f'{r.randint(3, 5)} preceding and {r.randint(0, 3)} preceding',
                              f'current row and {r.randint(0, 5)} following'])
@@ -342,8 +342,6 @@ class Query:
         value = r.choice([f'first_value({x}{nulls})', f'last_value({x}{nulls})',
                           f'nth_value({x}, {r.randint(1, 3)}{nulls})', aggregate, aggregate])
         unit = r.choice(['rows', 'rows', 'rows', 'groups'])
-        if unit == 'groups':
-            value = r.choice(['count(*)', f'count({x})'])
         frame = r.choice([f'{unit} between unbounded preceding and {end(3)}',
                           f'{unit} between {end(3)} and unbounded following',
                           f'{unit} between {r.randint(0, 4)} preceding and {end(3)}',

@@ -106,6 +106,11 @@ TEST(Plan, ErrorsNameWhatIsNotKnown) {
       {plan_of(R"({"type":"LOGICAL_GET","qname":{"path":["range"]},"column_indexes":[{}],)"
                R"("parameters":[{"type":{"id":"BIGINT"},"value":5000000000}]})"),
        "a series of more than 4294967296 rows has no translation"},
+      {plan_of(R"({"type":"LOGICAL_GET","names":["a"],"returned_types":[{"id":"BIGINT"}],)"
+               R"("function_data":{"table":"t"},"column_indexes":[{}],"table_filters":{"filters":)"
+               R"([{"key":0,"value":{"filter_type":"LEGACY_CONJUNCTION_OR","child_filters":)"
+               R"([{"filter_type":"LEGACY_IS_NULL"},{"filter_type":"LEGACY_OPTIONAL_FILTER"}]}}]}})"),
+       "a filter of a scan that is a part of OR has no translation"},
       {plan_of(R"({"type":"LOGICAL_GET","qname":{"path":["glob"]}})"),
        "the table function glob has no translation"},
       {project(R"({"expression_class":"BOUND_REF","return_type":{"id":"BLOB"}})"),

@@ -64,3 +64,6 @@ select id, (select count(u.w) from u where u.b = t.b and u.k < t.id) from t orde
 select id, (select count(*) from u where u.k = t.a and u.s = t.s), (select min(u.w) from u where u.k = t.id and t.f) from t order by id;
 select b, max(d), min(d) filter (where id > 100), min(d + 4000000) from t group by b order by b;
 select id, (select count(distinct u.w) from u where u.k = t.a), (select count(distinct u.s) from u where u.b = t.b and u.k = t.a) from t order by id;
+select id from t where nullif(s, s) not in ('x', 'zz') or s between s and 'y' order by id;
+select id from t where b = 20 or (b >= a and b < 5) order by id;
+select id from t where a = 1 or a between 2 and 3 order by id;

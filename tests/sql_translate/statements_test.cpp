@@ -70,8 +70,8 @@ Result<std::shared_ptr<data::Source>> with_nulls() {
 const Suite suites[] = {
     {"statements", 80, [] { return tpch::open_source("tpch:0.01"); }},
     {"nulls", 60, with_nulls},
-    {"windows", 34, with_nulls},
-    {"sets", 55, with_nulls},
+    {"windows", 40, with_nulls},
+    {"sets", 65, with_nulls},
     {"overflow", 60, [] { return data::open_folder(RNDN_SOURCE_DIR "/tests/sql_translate/overflow"); }},
 };
 
