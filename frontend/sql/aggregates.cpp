@@ -143,6 +143,8 @@ Cell Translator::aggregate_cell(const Expression& e, const Relation& in, const G
     counted = g_.and_(counted, x.valid);
   }
   if (!is_none(counted) && g_.is_true(counted)) counted = nothing;
+  counted = g_.and_(counted, g.once);
+  const bool distinct_values = e.distinct && is_none(g.once);
   const auto number_of_counted = [&] {
     if (is_none(counted)) return g.one ? g_.count(g.rows) : reduce(g, "len", nothing, counts);
     return reduce(g, "sum", g_.cast(counted, BasicType::i64), counts);
@@ -169,13 +171,12 @@ Cell Translator::aggregate_cell(const Expression& e, const Relation& in, const G
     if (total.fits_i64() && !hir::is_wide(g_[v].type)) return reduce(g, "sum", v, total);
     return error_ ? g_.zero(BasicType::i64) : wide_sum(g, v, each, counts);
   };
-  if (e.distinct && f != Aggregate::count && f != Aggregate::min && f != Aggregate::max)
+  if (distinct_values && f != Aggregate::count && f != Aggregate::min && f != Aggregate::max)
     return refuse("of distinct values");
   switch (f) {
     case Aggregate::count_star:
     case Aggregate::count: {
-      if (!e.distinct) return {number_of_counted(), nothing, e.type};
-      if (g.frame) return refuse("of distinct values in a window");
+      if (!distinct_values) return {number_of_counted(), nothing, e.type};
       const VectorId v = zero_under_null(g_.spread(x.value, g.rows));
       // Without the zero that only rows that do not count have.
       const auto less_zero = [&](VectorId n) {

@@ -193,6 +193,7 @@ class Translator {
     SpaceId rows = one_row, space = one_row;
     VectorId first = nothing, cells = nothing;
     const Frame* frame = nullptr;  // a group for each row: its frame in a window
+    VectorId once = nothing;       // of it: the rows that an aggregate of distinct values counts
     bool may_be_empty() const;
   };
   bool tell_apart(SpaceId space, const std::vector<Cell>& cells);
@@ -231,6 +232,7 @@ class Translator {
   std::optional<int64_t> constant_of(ExpressionId e, std::string_view what, bool& is_null);
   VectorId frame_end(const Frame& f, const Window& w, const Relation& in, bool is_start,
                      std::optional<int64_t>& offset);
+  VectorId first_of_their_like(const Expression& e, const Relation& in, const Frame& f);
   VectorId row_at_value(const Frame& f, SortKey key, Cell bound, bool is_start);
   VectorId scan(std::string_view builtin, VectorId v, VectorId starts, Bounds bounds = {});
   VectorId backwards(std::string_view builtin, VectorId v, VectorId heads);

@@ -13,8 +13,8 @@
 // Functions that take one row of a frame are picks. IGNORE NULLS picks among the rows with values.
 // Where RANGE ends at a value, a sort of the rows and of these values together counts the rows
 // before each. Cost: a sort, and some passes over the rows for each window; for n rows log n passes
-// for minima, maxima and sums of floats of those other frames. Left out: EXCLUDE, DISTINCT, and
-// offsets that are no constants.
+// for minima, maxima and sums of floats of those other frames. Left out: EXCLUDE, offsets
+// that are no constants, and DISTINCT in frames that do not begin with their partition.
 #include <algorithm>
 
 #include "frontend/sql/translator.h"
@@ -421,7 +421,33 @@ Cell Translator::window_cell(const Expression& e, const Relation& in, Frame f) {
   Groups g;
   g.rows = g.space = f.rows;
   g.frame = &f;
-  return aggregate_cell(e, in, g);
+  if (e.distinct && a != Aggregate::min && a != Aggregate::max) g.once = first_of_their_like(e, in, f);
+  return error_ ? failed(e.type) : aggregate_cell(e, in, g);
+}
+
+// Of the rows that an aggregate of distinct values counts the first with each value in its
+// partition: those that frames from the partition's first row on have to count.
+VectorId Translator::first_of_their_like(const Expression& e, const Relation& in, const Frame& f) {
+  if (!f.from_head) {
+    fail("the aggregate {} of distinct values in a frame that begins behind its partition's first "
+         "row has no translation",
+         name_of(e.aggregate_function));
+    return nothing;
+  }
+  const Type truth{TypeId::boolean};
+  VectorId counted = nothing;
+  if (!is_none(e.filter)) counted = evaluate(e.filter, in).value;
+  const Cell x = evaluate(plan_.of(e.arguments)[0], in, counted);
+  if (error_) return nothing;
+  counted = g_.and_(counted, x.valid);
+  std::vector<Cell> cells{{f.partition.number, nothing, {TypeId::bigint}},
+                          {x.value, nothing, x.type}};
+  if (!is_none(counted)) cells.push_back({counted, nothing, truth});
+  std::vector<SortKey> keys;
+  for (const Cell& c : cells) keys.push_back({c});
+  const VectorId order = permutation(f.rows, keys);  // which keeps rows alike in their order
+  for (Cell& c : cells) c = pick(c, order);
+  return scatter(f.rows, order, run_of(g_[order].space, cells, nothing).head);
 }
 
 Relation Translator::window(const Node& n) {

@@ -315,6 +315,9 @@ class Query:
         aggregate = self.aggregate(columns)
         while 'distinct' in aggregate:
             aggregate = self.aggregate(columns)
+        number = self.pick(columns, 'number')
+        counted = r.choice([aggregate, aggregate, f'count(distinct {x})',
+                            f'sum(distinct {number or "1"})'])
         kind = r.random() if may_depend else r.choice([0.1, 0.1, 0.5, 0.6, 0.7])
         if kind < 0.2:
             call = r.choice(['rank()', 'dense_rank()', 'percent_rank()', 'cume_dist()'])
@@ -327,10 +330,10 @@ class Query:
         if kind < 0.55:
             frame = r.choice(['', ' range between current row and unbounded following',
                               ' range between unbounded preceding and unbounded following'])
-            return f'{aggregate} over ({partition}order by {", ".join(some)}{frame})'
+            value = aggregate if 'current row and' in frame else counted
+            return f'{value} over ({partition}order by {", ".join(some)}{frame})'
         if kind < 0.65:
-            return f'{aggregate} over ({partition.strip()})'
-        number = self.pick(columns, 'number')
+            return f'{counted} over ({partition.strip()})'
         if kind < 0.72 and number or not may_depend:
             number = number or '1'
             value = r.choice([aggregate, f'sum({number})'])
