@@ -84,8 +84,8 @@ Translator::Run Translator::run_of(SpaceId rows, std::span<const Cell> keys, Vec
       g_.map("minus", {scan("sum", run.head, everywhere, numbers), one}, BasicType::i64, numbers);
   run.heads = g_.keep(g_.kept(rows, run.head), row);
   run.first = g_.pick(run.heads, run.number);
-  run.end = at_or(run.heads, g_.map("plus", {run.number, one}, BasicType::i64, numbers),
-                  g_.count(rows));
+  run.end =
+      at_or(run.heads, g_.map("plus", {run.number, one}, BasicType::i64, numbers), g_.count(rows));
   return run;
 }
 
@@ -99,8 +99,7 @@ std::optional<int64_t> Translator::constant_of(ExpressionId id, std::string_view
   }
   const Constant& c = plan_.constants[e.index];
   is_null = c.is_null;
-  return static_cast<int64_t>(
-      std::clamp<__int128>(c.is_null ? 0 : c.integer, -longest, longest));
+  return static_cast<int64_t>(std::clamp<__int128>(c.is_null ? 0 : c.integer, -longest, longest));
 }
 
 // Where a frame begins, or the row behind its last. `offset`: in rows, where that is constant.
@@ -143,9 +142,9 @@ VectorId Translator::frame_end(const Frame& f, const Window& w, const Relation& 
     return by == 0 ? row : within(row);
   }
   if (by == 0) return is_start ? f.peers.first : f.peers.end;
-  const VectorId zero = g_.integer(BasicType::i64, 0), number = moved(f.peers.number, by + !is_start);
-  const VectorId known =
-      g_.select(g_.map("lt", {number, zero}, BasicType::boolean), zero, number);
+  const VectorId zero = g_.integer(BasicType::i64, 0),
+                 number = moved(f.peers.number, by + !is_start);
+  const VectorId known = g_.select(g_.map("lt", {number, zero}, BasicType::boolean), zero, number);
   return within(at_or(f.peers.heads, known, g_.count(f.rows)));
 }
 
@@ -167,10 +166,9 @@ VectorId Translator::row_at_value(const Frame& f, SortKey key, Cell bound, bool 
   const SpaceId sorted = g_[order].space;
   const VectorId running = scan("sum", g_.pick(both.columns[2].value, order),
                                 g_.spread(g_.integer(BasicType::boolean, 0), sorted));
-  const VectorId place =
-      g_.call("@index_a(",
-              {g_.spread(g_.integer(BasicType::i64, 0), both.space), order, g_.rows(sorted)},
-              BasicType::i64, both.space, "place", g_[order].bounds);
+  const VectorId place = g_.call(
+      "@index_a(", {g_.spread(g_.integer(BasicType::i64, 0), both.space), order, g_.rows(sorted)},
+      BasicType::i64, both.space, "place", g_[order].bounds);
   const VectorId own =
       g_.map("plus", {g_.rows(f.rows), g_.count(f.rows)}, BasicType::i64, g_[order].bounds);
   const VectorId before = g_.pick(running, g_.pick(place, own));
@@ -184,8 +182,8 @@ void Translator::set_frame(Frame& f, const Window& w, const Relation& in) {
   f.from_head = w.start.kind == FrameEnd::unbounded;
   f.to_end = w.end.kind == FrameEnd::unbounded;
   if (from && to) f.offsets.emplace(*from, *to);
-  const bool has_row = (is_none(w.start.offset) || !w.start.following) &&
-                       (is_none(w.end.offset) || w.end.following);
+  const bool has_row =
+      (is_none(w.start.offset) || !w.start.following) && (is_none(w.end.offset) || w.end.following);
   if (!has_row) f.some = g_.map("lt", {f.begin, f.end}, BasicType::boolean);
 }
 
@@ -204,24 +202,20 @@ VectorId Translator::reduce_frame(const Frame& f, std::string_view builtin, Vect
     if (is_none(f.some)) return g_.pick(x, row);
     return at_or(x, g_.select(f.some, row, g_.integer(BasicType::i64, -1)), g_.zero(g_[x].type));
   };
-  if (builtin == "len")
-    return or_zero(g_.map("minus", {f.end, f.begin}, BasicType::i64, bounds));
+  if (builtin == "len") return or_zero(g_.map("minus", {f.end, f.begin}, BasicType::i64, bounds));
   if (builtin == "any" || builtin == "all") {
     const bool any = builtin == "any";
-    const VectorId found =
-        reduce_frame(f, "sum", g_.cast(any ? v : g_.not_(v), BasicType::i64),
-                     Bounds::of(0, static_cast<__int128>(g_[f.rows].most_rows)));
+    const VectorId found = reduce_frame(f, "sum", g_.cast(any ? v : g_.not_(v), BasicType::i64),
+                                        Bounds::of(0, static_cast<__int128>(g_[f.rows].most_rows)));
     return g_.map(any ? "gt" : "eq", {found, g_.integer(BasicType::i64, 0)}, BasicType::boolean);
   }
   if (f.from_head) return at(scan(builtin, v, f.partition.head, bounds), less_one(f.end));
   if (builtin == "sum" && !hir::is_float(g_[v].type)) {
-    const VectorId running =
-        scan(builtin, v, g_.spread(g_.integer(BasicType::boolean, 0), f.rows));
+    const VectorId running = scan(builtin, v, g_.spread(g_.integer(BasicType::boolean, 0), f.rows));
     const VectorId zero = g_.zero(g_[running].type);
-    return or_zero(g_.map("minus",
-                          {at_or(running, less_one(f.end), zero),
-                           at_or(running, less_one(f.begin), zero)},
-                          g_[running].type, bounds));
+    return or_zero(g_.map(
+        "minus", {at_or(running, less_one(f.end), zero), at_or(running, less_one(f.begin), zero)},
+        g_[running].type, bounds));
   }
   if (f.to_end) return at(backwards(builtin, v, f.partition.head), f.begin);
   if (f.offsets) return reduce_sliding(f, builtin, v);
@@ -234,8 +228,8 @@ VectorId Translator::combined(std::string_view builtin, VectorId x, VectorId y) 
   return g_.select(g_.map(builtin == "min" ? "lt" : "gt", {y, x}, BasicType::boolean), y, x);
 }
 
-// Of any frames: what is made of 1, 2, 4, .. rows from each row on, and of these the pieces that the
-// bits of a frame's length name.
+// Of any frames: what is made of 1, 2, 4, .. rows from each row on, and of these the pieces that
+// the bits of a frame's length name.
 VectorId Translator::reduce_powers(const Frame& f, std::string_view builtin, VectorId v) {
   const VectorId row = g_.rows(f.rows), zero = g_.integer(BasicType::i64, 0),
                  none = g_.integer(BasicType::i64, -1), two = g_.integer(BasicType::i64, 2);
@@ -245,8 +239,9 @@ VectorId Translator::reduce_powers(const Frame& f, std::string_view builtin, Vec
   VectorId piece = g_.spread(v, f.rows), at = f.begin, out = nothing_yet, started = nothing;
   for (int64_t size = 1; static_cast<double>(size) <= g_[f.rows].most_rows; size *= 2) {
     const VectorId by = g_.integer(BasicType::i64, size);
-    const VectorId has = g_.map("eq", {g_.map("mod", {left, two}, BasicType::i64),
-                                       g_.integer(BasicType::i64, 1)}, BasicType::boolean);
+    const VectorId has =
+        g_.map("eq", {g_.map("mod", {left, two}, BasicType::i64), g_.integer(BasicType::i64, 1)},
+               BasicType::boolean);
     const VectorId own = at_or(piece, g_.select(has, at, none), nothing_yet);
     const VectorId more =
         is_none(started) ? own : g_.select(started, combined(builtin, out, own), own);
@@ -271,10 +266,8 @@ VectorId Translator::reduce_sliding(const Frame& f, std::string_view builtin, Ve
   if (to < from) return g_.spread(g_.zero(g_[v].type), f.rows);
   const VectorId place =
       g_.map("mod", {row, g_.integer(BasicType::i64, to - from + 1)}, BasicType::i64);
-  const VectorId heads =
-      g_.or_(f.partition.head, g_.map("eq", {place, zero}, BasicType::boolean));
-  const VectorId block =
-      scan("sum", heads, g_.spread(g_.integer(BasicType::boolean, 0), f.rows));
+  const VectorId heads = g_.or_(f.partition.head, g_.map("eq", {place, zero}, BasicType::boolean));
+  const VectorId block = scan("sum", heads, g_.spread(g_.integer(BasicType::boolean, 0), f.rows));
   const auto there = [&](VectorId x) { return is_none(f.some) ? x : g_.select(f.some, x, zero); };
   const VectorId first = there(f.begin),
                  last = there(g_.map("minus", {f.end, one}, BasicType::i64));
@@ -283,8 +276,7 @@ VectorId Translator::reduce_sliding(const Frame& f, std::string_view builtin, Ve
   const VectorId both = combined(builtin, behind, before);
   const VectorId in_one =
       g_.map("eq", {g_.pick(block, first), g_.pick(block, last)}, BasicType::boolean);
-  const VectorId out =
-      g_.select(in_one, g_.select(g_.pick(heads, first), before, behind), both);
+  const VectorId out = g_.select(in_one, g_.select(g_.pick(heads, first), before, behind), both);
   return is_none(f.some) ? out : g_.select(f.some, out, g_.zero(g_[out].type));
 }
 
@@ -327,16 +319,18 @@ Cell Translator::value_at(const Expression& e, const Relation& in, const Frame& 
   if (function == WindowFunction::last_value) at = moved(end, -1);
   if (shifts) at = down > 0 ? moved(before(moved(own, 1)), down - 1) : moved(before(own), down);
   VectorId there = nothing;
-  const bool surely = !shifts && function != WindowFunction::nth_value && is_none(f.some) &&
-                      is_none(c.counts);
+  const bool surely =
+      !shifts && function != WindowFunction::nth_value && is_none(f.some) && is_none(c.counts);
   if (!surely)
     there = g_.and_(g_.map("geq", {at, least}, BasicType::boolean),
                     g_.map("lt", {at, end}, BasicType::boolean));
   if (function == WindowFunction::nth_value && n < 1) return null_of(e.type);
   const VectorId none = g_.integer(BasicType::i64, -1);
   VectorId row = at;
-  if (!is_none(c.rows)) row = at_or(c.rows, g_.select(there, at, none), zero);
-  else if (!is_none(there)) row = g_.select(there, at, zero);
+  if (!is_none(c.rows))
+    row = at_or(c.rows, g_.select(there, at, none), zero);
+  else if (!is_none(there))
+    row = g_.select(there, at, zero);
   const Cell found = pick(x, row);
   Cell out = canonical(e.type, found.value, g_.and_(there, found.valid));
   if (arguments.size() > 2) {
@@ -361,9 +355,9 @@ Cell Translator::window_cell(const Expression& e, const Relation& in, Frame f) {
     return g_.map("minus", {x, y}, BasicType::i64, numbers);
   };
   const auto ratio = [&](VectorId x, VectorId y) {
-    return Cell{g_.map("div", {g_.cast(x, BasicType::f64), g_.cast(y, BasicType::f64)},
-                       BasicType::f64),
-                nothing, e.type};
+    return Cell{
+        g_.map("div", {g_.cast(x, BasicType::f64), g_.cast(y, BasicType::f64)}, BasicType::f64),
+        nothing, e.type};
   };
   const auto number = [&](VectorId x) { return Cell{x, nothing, e.type}; };
   const VectorId count = minus(f.partition.end, f.partition.first),
@@ -373,8 +367,7 @@ Cell Translator::window_cell(const Expression& e, const Relation& in, Frame f) {
     case WindowFunction::row_number: return number(plus(before, one));
     case WindowFunction::rank: return number(plus(above, one));
     case WindowFunction::dense_rank:
-      return number(
-          plus(minus(f.peers.number, g_.pick(f.peers.number, f.partition.first)), one));
+      return number(plus(minus(f.peers.number, g_.pick(f.peers.number, f.partition.first)), one));
     case WindowFunction::percent_rank: {
       const VectorId others = minus(count, one);
       const VectorId is_alone = g_.map("lt", {others, one}, BasicType::boolean);
@@ -400,8 +393,8 @@ Cell Translator::window_cell(const Expression& e, const Relation& in, Frame f) {
       const VectorId each = over("div", count, parts), more = over("mod", count, parts);
       const VectorId larger = plus(each, one), within = over("mul", more, larger);
       const VectorId part =
-          g_.select(g_.map("lt", {before, within}, BasicType::boolean),
-                    over("div", before, larger), plus(more, over("div", minus(before, within), each)));
+          g_.select(g_.map("lt", {before, within}, BasicType::boolean), over("div", before, larger),
+                    plus(more, over("div", minus(before, within), each)));
       return number(plus(part, one));
     }
     case WindowFunction::lag:
@@ -421,7 +414,8 @@ Cell Translator::window_cell(const Expression& e, const Relation& in, Frame f) {
   Groups g;
   g.rows = g.space = f.rows;
   g.frame = &f;
-  if (e.distinct && a != Aggregate::min && a != Aggregate::max) g.once = first_of_their_like(e, in, f);
+  if (e.distinct && a != Aggregate::min && a != Aggregate::max)
+    g.once = first_of_their_like(e, in, f);
   return error_ ? failed(e.type) : aggregate_cell(e, in, g);
 }
 
@@ -429,9 +423,10 @@ Cell Translator::window_cell(const Expression& e, const Relation& in, Frame f) {
 // partition: those that frames from the partition's first row on have to count.
 VectorId Translator::first_of_their_like(const Expression& e, const Relation& in, const Frame& f) {
   if (!f.from_head) {
-    fail("the aggregate {} of distinct values in a frame that begins behind its partition's first "
-         "row has no translation",
-         name_of(e.aggregate_function));
+    fail(
+        "the aggregate {} of distinct values in a frame that begins behind its partition's first "
+        "row has no translation",
+        name_of(e.aggregate_function));
     return nothing;
   }
   const Type truth{TypeId::boolean};
@@ -473,7 +468,8 @@ Relation Translator::window(const Node& n) {
   };
   const auto alike = [](const SortKey& x, const SortKey& y) {
     return x.cell.value == y.cell.value && x.cell.valid == y.cell.valid &&
-           x.descending == y.descending && (is_none(x.cell.valid) || x.nulls_first == y.nulls_first);
+           x.descending == y.descending &&
+           (is_none(x.cell.valid) || x.nulls_first == y.nulls_first);
   };
   // Windows whose keys begin another's list are made in its order.
   struct Sorting {

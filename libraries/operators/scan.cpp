@@ -1,11 +1,13 @@
 // scan: running sums, minima and maxima, which begin anew where a mask says so.
 //
-// Reduce, then scan (Blelloch, "Prefix Sums and Their Applications", 1990). A warp has `range_rows` rows, whatever the
-// device. Their reductions from the last start in each range are scanned in the same way, one level for every factor
-// of `range_rows`; then each range is scanned with what was gathered before it. Within 32 rows: shuffles as Hillis and
-// Steele have them ("Data Parallel Algorithms", CACM 1986), where a ballot of the starts tells each lane how far back
-// it reaches. No block waits for another, and floats are combined in one order on every device.
-// Costs: the rows are read twice and written once; up to `range_rows` of them in one launch, read once.
+// Reduce, then scan (Blelloch, "Prefix Sums and Their Applications", 1990). A warp has `range_rows`
+// rows, whatever the device. Their reductions from the last start in each range are scanned in the
+// same way, one level for every factor of `range_rows`; then each range is scanned with what was
+// gathered before it. Within 32 rows: shuffles as Hillis and Steele have them ("Data Parallel
+// Algorithms", CACM 1986), where a ballot of the starts tells each lane how far back it reaches. No
+// block waits for another, and floats are combined in one order on every device.
+// Costs: the rows are read twice and written once; up to `range_rows` of them in one launch, read
+// once.
 // Leaves out: 128-bit integers.
 #include "libraries/operators/groups/accumulate.h"
 #include "libraries/operators/operators.h"
@@ -22,11 +24,13 @@ struct Shape {
   Type from{}, to{};
   Held held{};
   Accumulator::Op op{};
-  bool stores = false;   // every element; else the reduction of every range, and whether it has a start
+  bool stores =
+      false;  // every element; else the reduction of every range, and whether it has a start
   bool carries = false;  // elements of earlier ranges count
   std::string name() const {
-    return fmt::format("scan_{}_{}_{}{}{}", type_name(from), type_name(to), "anx"[static_cast<int>(op)],
-                       stores ? "_rows" : "", carries ? "_carried" : "");
+    return fmt::format("scan_{}_{}_{}{}{}", type_name(from), type_name(to),
+                       "anx"[static_cast<int>(op)], stores ? "_rows" : "",
+                       carries ? "_carried" : "");
   }
 };
 
@@ -68,15 +72,16 @@ void store_as(Builder& b, Type type, Condition when, Reg<U64> to, Reg<U32> row, 
 
 template <class T>
 void scan_ranges(Builder& b, const Shape& shape) {
-  const Parameter n_at = b.parameter<U64>("n"), slot_at = b.parameter<U64>("slot"), x_at = b.parameter<U64>("x"),
-                  starts_at = b.parameter<U64>("starts"), ranges_at = b.parameter<U64>("ranges"),
-                  totals_at = b.parameter<U64>("totals"), flags_at = b.parameter<U64>("flags"),
-                  out_at = b.parameter<U64>("out"), out_slot_at = b.parameter<U64>("out_slot");
+  const Parameter n_at = b.parameter<U64>("n"), slot_at = b.parameter<U64>("slot"),
+                  x_at = b.parameter<U64>("x"), starts_at = b.parameter<U64>("starts"),
+                  ranges_at = b.parameter<U64>("ranges"), totals_at = b.parameter<U64>("totals"),
+                  flags_at = b.parameter<U64>("flags"), out_at = b.parameter<U64>("out"),
+                  out_slot_at = b.parameter<U64>("out_slot");
   b.set_block_size(block_threads);
   const Thread t = thread_of(b);
   Reg<U32> n = rows_of(b, slot_at, n_at);
-  Reg<U64> x_from = b.ld_param(x_at), starts_from = b.ld_param(starts_at), totals = b.ld_param(totals_at),
-           flags = b.ld_param(flags_at), out = b.ld_param(out_at);
+  Reg<U64> x_from = b.ld_param(x_at), starts_from = b.ld_param(starts_at),
+           totals = b.ld_param(totals_at), flags = b.ld_param(flags_at), out = b.ld_param(out_at);
   Reg<U32> range = b.mad_lo(b.special(ptx::SpecialRegister::ctaid_x), warps, t.warp);
   if (shape.stores) {
     Reg<U64> out_slot = b.ld_param(out_slot_at);
@@ -118,7 +123,8 @@ void scan_ranges(Builder& b, const Shape& shape) {
     else
       x = held_element<T>(b, e);
     if constexpr (ptx::FloatTag<T>)
-      if (shape.op != Accumulator::add) x = combine(b, shape.op, b.constant<T>(identity), x);  // NaN is nothing
+      if (shape.op != Accumulator::add)
+        x = combine(b, shape.op, b.constant<T>(identity), x);  // NaN is nothing
     values.push_back(b.selp(x, b.constant<T>(identity), exists[u]));
     ballots.push_back(b.ballot(b.setp(Is::ne, ptx::Combine::and_, s.u32, 0u, exists[u])));
   }
@@ -146,9 +152,11 @@ void scan_ranges(Builder& b, const Shape& shape) {
   b.bind(scanned);
   if (!shape.stores) {
     Reg<Pred> tells = b.setp(Is::eq, t.lane, 0u);
-    const At total_at = element_at(b, totals, range, T::size), flag_at = element_at(b, flags, range, 1);
+    const At total_at = element_at(b, totals, range, T::size),
+             flag_at = element_at(b, flags, range, 1);
     store_if<T>(b, tells, Space::global, total_at, carry);
-    Reg<U16> flag = b.cvt<U16>(b.selp(b.constant<U32>(1), b.constant<U32>(0), b.setp(Is::ne, seen, 0u)));
+    Reg<U16> flag =
+        b.cvt<U16>(b.selp(b.constant<U32>(1), b.constant<U32>(0), b.setp(Is::ne, seen, 0u)));
     store_if<U8>(b, tells, Space::global, flag_at, flag);
   }
   b.add(range, all_warps, range);
@@ -157,8 +165,8 @@ void scan_ranges(Builder& b, const Shape& shape) {
   b.ret();
 }
 
-Result<void> launch(Library& library, const Shape& shape, const Vector& x, const Vector& starts, uint64_t ranges,
-                    Address totals, Address flags, const Vector& out) {
+Result<void> launch(Library& library, const Shape& shape, const Vector& x, const Vector& starts,
+                    uint64_t ranges, Address totals, Address flags, const Vector& out) {
   ASSIGN_OR_RETURN(const Kernel* kernel,
                    library.kernel(shape.name(), [&](ptx::Module& module, std::string_view name) {
                      Builder b(module, std::string(name));
@@ -167,15 +175,21 @@ Result<void> launch(Library& library, const Shape& shape, const Vector& x, const
                      return block_threads;
                    }));
   Arguments a;
-  a.add(x.capacity).add(x.size_slot).add(x.data).add(starts.data).add(ranges).add(totals).add(flags);
+  a.add(x.capacity)
+      .add(x.size_slot)
+      .add(x.data)
+      .add(starts.data)
+      .add(ranges)
+      .add(totals)
+      .add(flags);
   a.add(out.data).add(out.size_slot);
   return library.launch(*kernel, library.grid(*kernel, tiles_for(ranges, warps)), a,
                         x.capacity * (width(x.type) + 1 + (shape.stores ? width(shape.to) : 0)));
 }
 
 // Into `out`, whose memory is there. x and starts of the same size.
-Result<void> scan_into(Library& library, Shape shape, const Vector& x, const Vector& starts, const Vector& out,
-                       Memory& memory) {
+Result<void> scan_into(Library& library, Shape shape, const Vector& x, const Vector& starts,
+                       const Vector& out, Memory& memory) {
   const uint64_t ranges = tiles_for(x.capacity, range_rows);
   shape.from = x.type;
   shape.to = out.type;
@@ -195,7 +209,8 @@ Result<void> scan_into(Library& library, Shape shape, const Vector& x, const Vec
 
 }  // namespace
 
-Result<Vector> scan(Library& library, Scan operation, const Vector& x, const Vector& starts, Memory& memory) {
+Result<Vector> scan(Library& library, Scan operation, const Vector& x, const Vector& starts,
+                    Memory& memory) {
   const Vector both[] = {x, starts};
   RETURN_IF_ERROR(check_rows(both));
   const Shape shape{.held = held_of(operation, x.type), .op = op_of(operation)};

@@ -1,4 +1,5 @@
-// scan against a plain loop: every type and operation, sizes around the ranges of warps, starts anywhere.
+// scan against a plain loop: every type and operation, sizes around the ranges of warps, starts
+// anywhere.
 #include <cmath>
 #include <limits>
 #include <random>
@@ -21,27 +22,31 @@ T combined(Scan operation, T total, T x) {
 }
 
 template <class T, class R>
-std::vector<R> expected_scan(Scan operation, const std::vector<T>& x, const std::vector<uint8_t>& starts) {
+std::vector<R> expected_scan(Scan operation, const std::vector<T>& x,
+                             const std::vector<uint8_t>& starts) {
   std::vector<R> out;
   R total{};
   for (size_t i = 0; i < x.size(); ++i) {
-    total = i == 0 || starts[i] ? static_cast<R>(x[i]) : combined(operation, total, static_cast<R>(x[i]));
+    total = i == 0 || starts[i] ? static_cast<R>(x[i])
+                                : combined(operation, total, static_cast<R>(x[i]));
     out.push_back(total);
   }
   return out;
 }
 
 template <class T, class R>
-void check(test::Bench& bench, Type type, Scan operation, const std::vector<T>& x, const std::vector<uint8_t>& starts,
-           uint64_t spare) {
+void check(test::Bench& bench, Type type, Scan operation, const std::vector<T>& x,
+           const std::vector<uint8_t>& starts, uint64_t spare) {
   const Vector values = bench.put(type, x, spare), begins = bench.put(Type::u8, starts, spare);
   auto got = bench.sql->scan(operation, values, begins, *bench.memory);
   ASSERT_TRUE(got.ok()) << got.error().message;
-  const std::vector<R> is = bench.get<R>(*got), expected = expected_scan<T, R>(operation, x, starts);
+  const std::vector<R> is = bench.get<R>(*got),
+                       expected = expected_scan<T, R>(operation, x, starts);
   ASSERT_EQ(is.size(), expected.size());
   for (size_t i = 0; i < is.size(); ++i)
-    ASSERT_EQ(is[i], expected[i]) << "row " << i << " of " << x.size() << ", type " << static_cast<int>(type)
-                                  << ", operation " << static_cast<int>(operation);
+    ASSERT_EQ(is[i], expected[i]) << "row " << i << " of " << x.size() << ", type "
+                                  << static_cast<int>(type) << ", operation "
+                                  << static_cast<int>(operation);
 }
 
 // Values whose sums are exact in every order.
@@ -53,7 +58,8 @@ void sizes(test::Bench& bench, Type type) {
     for (uint64_t distance : {uint64_t{1}, uint64_t{40}, uint64_t{3000}, uint64_t{1} << 60}) {
       std::vector<T> x(n);
       std::vector<uint8_t> starts(n);
-      for (T& v : x) v = static_cast<T>(static_cast<int64_t>(random() % 200) - (std::is_signed_v<T> ? 100 : 0));
+      for (T& v : x)
+        v = static_cast<T>(static_cast<int64_t>(random() % 200) - (std::is_signed_v<T> ? 100 : 0));
       for (uint8_t& s : starts) s = random() % distance == 0;
       const uint64_t spare = distance == 40 ? 100 : 0;  // the size is on the device
       check<T, Sum>(bench, type, Scan::sum, x, starts, spare);
@@ -89,7 +95,8 @@ TEST_P(ScanTest, ManyRanges) {
 
 TEST_P(ScanTest, NaNIsPassedOverAndSumsWrap) {
   test::Bench bench(GetParam());
-  const double nan = std::numeric_limits<double>::quiet_NaN(), infinity = std::numeric_limits<double>::infinity();
+  const double nan = std::numeric_limits<double>::quiet_NaN(),
+               infinity = std::numeric_limits<double>::infinity();
   const std::vector<uint8_t> starts = {0, 0, 0, 1, 0};
   const Vector begins = bench.put(Type::u8, starts);
   const Vector x = bench.put(Type::f64, std::vector<double>{nan, 4, nan, nan, 1});
