@@ -186,7 +186,8 @@ class Finder {
   bool follow(Join& join) {
     const ObjectId pairs = facts(join.place).results[0].object;
     std::map<ObjectId, std::vector<VariableId>> right_rows;  // and what selected them
-    bool once = false;  // how often a row is among them matters
+    std::set<ObjectId> picked;  // at them
+    bool once = false;          // how often a row is among them matters
     for (size_t at = join.place + 1; at < order_.size(); ++at) {
       const StatementFacts& f = facts(at);
       const bool is_index = gives_variable(at) && called_builtin(main_, statement(at)) == Builtin::index;
@@ -200,9 +201,14 @@ class Finder {
         once |= side == 0;
       }
       const std::optional<Builtin> reader = called_builtin(main_, statement(at));
-      for (size_t k = 0; k < f.operands.size(); ++k)
-        if (right_rows.contains(f.operands[k].object))
-          once |= k != 1 || (reader != Builtin::compress && !(reader == Builtin::index_a && sets_one_value(f)));
+      for (size_t k = 0; k < f.operands.size(); ++k) {
+        const ObjectId object = f.operands[k].object;
+        const bool is_row = right_rows.contains(object);
+        if (!is_row && !picked.contains(object)) continue;
+        once |= k != 1 || !((is_row && (reader == Builtin::compress || is_index)) ||
+                            (reader == Builtin::index_a && sets_one_value(f)));
+        if (is_row && is_index) picked.insert(f.results[0].object);
+      }
       if (f.operands.size() != 2 || !gives_variable(at)) continue;
       const auto rows = right_rows.find(f.operands[1].object);
       if (rows == right_rows.end()) continue;
