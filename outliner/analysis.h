@@ -75,7 +75,7 @@ bool find_tops(hir::Program& program, const hir::Function& main, ShapeTable& tab
 // --- joins.cpp ----------------------------------------------------------------------------------------------------------------
 
 // Rewrites joins by unique keys, and membership, of main into look-ups that kernels do, into `own`, which may be `main` itself, and gives `shapes`
-// what follows from that. `joins` gets the numbers of those whose left keys are taken to be unique. False: there are none.
+// what follows from that. `joins` gets the numbers of those joins. False: there are none.
 bool find_probes(hir::Program& program, const hir::Function& main, ShapeTable& table, DiagnosticSink& sink,
                  const Options& options, Shapes& shapes, hir::Function& own, std::vector<uint32_t>& joins);
 

@@ -2,7 +2,7 @@
 // first equal row of the left side, or -1, element by element, and so is fused with what is made of it.
 //
 // In: main with its calls replaced, and its shapes. Out: a main of which those calls are rewritten:
-//   pairs = join_index(@eq.., L, R)   row = GPU.probe(n, L.., R..)    n: which join_index of main this is
+//   pairs = join_index(@eq.., L, R)   row = GPU.probe(n, L.., R..)    n: which join_index of main this is; -2 - n where keys may repeat
 //                                     hit = geq(row, 0)
 //   l = index(pairs, 0)               l = compress(hit, row)
 //   r = index(pairs, 1)               r = where(hit)
@@ -44,7 +44,8 @@ constexpr int64_t no_join = -1;
 struct Join {
   size_t place = 0;
   bool is_join = false;       // else membership or index_of
-  int64_t number = no_join;  // of a join that relies on it that no key repeats
+  int64_t number = no_join;
+  bool once = true;  // it relies on it that no key repeats
   std::vector<VariableId> left, right;
   std::vector<std::pair<StatementId, int64_t>> sides;  // index(pairs, 0 or 1)
   std::vector<StatementId> selections;                 // compress(m, right rows)
@@ -74,7 +75,7 @@ class Finder {
       const std::optional<Builtin> b = called_builtin(main_, statement(place));
       if (b == Builtin::join_index) {
         Join join{.place = place, .is_join = true, .number = number};
-        if (matches(join) && follow(join) && (join.number == no_join || !excluded(number)))
+        if (matches(join) && follow(join) && !excluded(number))
           found_.push_back(std::move(join));
         ++number;
       } else if (b == Builtin::member || b == Builtin::index_of) {
@@ -224,7 +225,7 @@ class Finder {
         right_rows[f.results[0].object] = std::move(masks);
       }
     }
-    if (!once) join.number = no_join;
+    join.once = once;
     return !join.sides.empty();
   }
 
@@ -307,7 +308,8 @@ class Finder {
     const Span span = f.statements[id].span;
     const VariableId row = fresh(f, "row", BasicType::i64);
     InlineVector<Operand, 2> columns;
-    columns.push_back(integer(join.number));
+    // Of a join that keys may repeat in: -2 and less.
+    columns.push_back(integer(join.once ? join.number : -2 - join.number));
     for (const std::vector<VariableId>* side : {&join.left, &join.right})
       for (VariableId v : *side) columns.push_back(operand(f, v));
     if (!join.is_join) {

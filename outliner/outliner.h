@@ -113,7 +113,7 @@ struct Outlined {
       false;  // a statement of main that stays there has operands that are only assumed to be equally long
   ShapeTable shapes;
   std::vector<Decision> decisions;  // with Options::explain
-  // Numbers of the joins whose left keys are taken to be unique: `program` is right only where GPU.probe with that number finds no key twice.
+  // Numbers of the joins that are look-ups: `program` is right only where GPU.probe with one of these numbers finds no key twice.
   std::vector<uint32_t> joins;
 };
 
@@ -128,7 +128,7 @@ struct Options {
   bool beside_cells = true;
   bool tops = true;  // an order of which only the first rows are looked at becomes GPU.top_lib (top.cpp)
   bool joins = true;  // joins by unique keys and membership become GPU.probe (joins.cpp)
-  std::vector<uint32_t> not_unique;  // joins, by number, whose left keys are known to repeat: they stay
+  std::vector<uint32_t> not_unique;  // joins, by number, whose left keys are known to repeat, or to be too wide: they stay
   bool explain = true;  // Outlined::decisions are made
 };
 

@@ -79,7 +79,8 @@ struct KernelCode {
   // Tables of rows by key, to be filled before the launch.
   struct Lookup {
     std::vector<uint32_t> columns;  // kernel parameters
-    std::optional<int64_t> join;    // that relies on it that no key repeats: its number (outliner::Outlined::joins)
+    std::optional<int64_t> join;    // its number (outliner::Outlined::joins); none: membership
+    bool once = false;              // it relies on it that no key repeats
   };
   std::vector<Lookup> lookups;
   // Per result (may be shorter): the kernel parameter that the result starts as a copy of, size included (index_a); -1: none.

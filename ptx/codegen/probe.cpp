@@ -139,7 +139,10 @@ void plan_lookup(Emitter& e, const Step& step) {
     code.columns.push_back(static_cast<uint32_t>(at - parameters.begin()));
   }
   const auto* number = std::get_if<std::vector<int64_t>>(&e.program.literals[step.operands[0].literal_id()].values);
-  if (number && number->front() >= 0) code.join = number->front();
+  if (number && number->front() != -1) {
+    code.once = number->front() >= 0;
+    code.join = code.once ? number->front() : -2 - number->front();
+  }
   e.lookups.push_back(std::move(lookup));
   e.code.lookups.push_back(std::move(code));
 }

@@ -22,14 +22,15 @@ Result<const operators::Lookup*> Run::lookup_table(const codegen::KernelCode::Lo
     ASSIGN_OR_RETURN(columns.emplace_back(), column(inputs[k]));
   }
   table.memory = std::make_unique<OperatorMemory>(*this, engine_.buffers);
-  const bool counts = wanted.join && plan_.repeats && 8 * static_cast<uint64_t>(*wanted.join) < plan_.repeats->bytes;
-  const device::Address repeats = counts ? plan_.repeats->address + 8 * static_cast<uint64_t>(*wanted.join) : 0;
+  const bool known_join =
+      wanted.join && plan_.repeats && 8 * static_cast<uint64_t>(*wanted.join) < plan_.repeats->bytes;
+  const device::Address repeats = known_join && wanted.once ? plan_.repeats->address + 8 * static_cast<uint64_t>(*wanted.join) : 0;
   {
     auto scope = timings_.measure(library_phase(), "lookup");
     ASSIGN_OR_RETURN(table.lookup, sql_->lookup_table(columns, repeats, *table.memory));
   }
   note_library_launches();
-  if (table.lookup.words.empty() && counts)  // the program is compiled without this look-up then
+  if (table.lookup.words.empty() && known_join)  // the program is compiled without this look-up then
     static_cast<uint64_t*>(plan_.repeats->host)[*wanted.join] = 1;
   tables_.push_back(std::move(table));
   return tables_.back().lookup.words.empty() ? nullptr : &tables_.back().lookup;
