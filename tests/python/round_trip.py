@@ -23,7 +23,7 @@ import pyarrow as pa
 import pyarrow.parquet as parquet
 
 import rndn
-from test_arrow import TYPES, column
+from test_arrow import TYPES, texts, whole
 
 # What text files can say; their types are found out anew by whoever reads them.
 TEXT_TYPES = ["bool", "int64", "double", "date32", "string", "decimal128", "timestamp_us", "time64us"]
@@ -37,14 +37,15 @@ def random_table(r, kinds):
     share = r.choice([0, 0, 0.02, 0.5, 1])
     columns = {}
     for number, kind in enumerate(names):
-        arrow = TYPES[kind][0]
-        values = column(kind, r, rows)
-        if share:
-            keep = pa.array([r.random() >= share for _ in range(rows)], pa.bool_())
-            plain = values.dictionary_decode() if pa.types.is_dictionary(arrow) else values
-            values = pa.compute.if_else(keep, plain, pa.scalar(None, plain.type))
-            if pa.types.is_dictionary(arrow):
-                values = values.dictionary_encode().cast(arrow)
+        arrow, make, _ = TYPES[kind]
+        is_coded = make is None
+        if is_coded:
+            arrow = arrow.value_type
+            make = texts if arrow == pa.string() else whole(-5, 5)
+        cells = [None if r.random() < share else make(r) for _ in range(rows)]
+        values = pa.array(cells, arrow)
+        if is_coded:
+            values = values.dictionary_encode()
         columns[f"{kind} {number}"] = values
     return pa.table(columns)
 
