@@ -6,6 +6,7 @@
 #include <array>
 
 #include "frontend/check_types.h"
+#include "frontend/text_functions.h"
 
 namespace rndn::hir {
 
@@ -757,6 +758,58 @@ TypeId sub_string(const Call& c) {
   return c[0].type;
 }
 
+// The result of the function that the first argument names, after its row in text_functions.def.
+TypeId text_map(const Call& c) {
+  const std::string* name = is_any(c, 0, is_text) ? literal_text(c[0]) : nullptr;
+  if (!name) return c.checker.mismatch(c, "the name of a function such as `` `upper:sym `` and its arguments");
+  TextFunctionId id;
+  if (!find_text_function(*name, id)) {
+    const std::string_view near = did_you_mean(*name, text_function_names());
+    c.checker.sink->error("unknown-function", c[0].span, "expected a function of texts, got `{}`{}", *name,
+                          near.empty() ? "" : fmt::format("; did you mean `{}`?", near));
+    return no_type;
+  }
+  const TextFunctionRow& f = row(id);
+  const auto takes = [&](size_t i) {
+    if (!is_basic(c, i)) return false;
+    const B type = basic_of(c, i);
+    switch (f.letter(i - 1)) {
+      case 't': return is_text(type) || type == B::character;
+      case 'f': return is_float(type);
+      default: return (is_integer(type) || is_wide(type) || is_calendar(type)) && type != B::character;
+    }
+  };
+  bool fits = c.size() - 1 >= f.least() && c.size() - 1 <= f.most();
+  for (size_t i = 1; fits && i < c.size(); ++i) fits = takes(i);
+  if (!fits) {
+    std::string wanted;
+    for (char letter : f.arguments) {
+      const char* word = letter == 't'   ? "text"
+                         : letter == 'i' ? "integers"
+                         : letter == 'f' ? "floats"
+                         : letter == '/' ? "and if wanted"
+                                         : "and more";
+      wanted += fmt::format("{}{}", wanted.empty() ? "" : ", ", word);
+    }
+    return c.checker.mismatch(c, fmt::format("for `{}` {}", f.name, wanted));
+  }
+  if (f.result != B::str) return basic(c, f.result);
+  for (size_t i = 1; i < c.size(); ++i)
+    if (is_any(c, i, is_text)) return c[i].type;
+  return basic(c, B::str);
+}
+
+TypeId text_valid(const Call& c) { return text_map(c) == no_type ? no_type : basic(c, B::boolean); }
+
+TypeId text_join(const Call& c) {
+  const Type& rows = type_of(c, 2);
+  const bool lists = rows.kind == TypeKind::list && c.checker.types.is_basic(rows.components[0]) &&
+                     is_integer(c.checker.types.basic_of(rows.components[0]));
+  if (!is_any(c, 0, is_text) || !is_exactly(c, 1, B::boolean) || !lists || !is_any(c, 3, is_text))
+    return c.checker.mismatch(c, "text, bool, a list of row numbers and a text between");
+  return scalar(c, 3) ? c[0].type : no_type;
+}
+
 // The kernels first, then what the builtin takes that the call stands for (gpu_rules.cpp has the primitives).
 TypeId gpu_library(const Call& c) {
   TypeTable& types = c.checker.types;
@@ -854,7 +907,8 @@ TypeId TypeChecker::apply_function(const Call& outer, const FunctionRef& f, std:
     if (!check_arity(call)) return no_type;
     TypeRule rule = row(f.builtin_id).type_rule;
     if (rule == TypeRule::load_table || rule == TypeRule::column_value ||
-        rule == TypeRule::column_valid || rule == TypeRule::gpu_library ||
+        rule == TypeRule::column_valid || rule == TypeRule::text_map ||
+        rule == TypeRule::text_valid || rule == TypeRule::gpu_library ||
         rule == TypeRule::gpu_primitive) {
       sink->error("unsupported", f.span, "`{}` cannot be applied by `{}`: its type is known for a direct call only",
                   row(f.builtin_id).name, form);

@@ -81,6 +81,13 @@ class Domain : public std::enable_shared_from_this<Domain> {
   bool drop_strings();
   // The pieces of `length` bytes that begin at byte `start` (from 0), clipped to each text; kept, the same for equal arguments.
   DomainPtr pieces(uint64_t start, uint64_t length);
+  // What a function makes of each text, by code: texts, or elements on the device. Kept under the
+  // function's name and constants; neither is there before it is made.
+  struct Image {
+    DomainPtr texts;
+    BufferPtr values;
+  };
+  Image& image(const std::string& call) { return images_[call]; }
   // This domain with these texts too, after its own; requires is_distinct. Kept.
   DomainPtr with(const std::vector<std::string>& more, const TextTools& tools);
   // This domain with these few texts too, in their places; requires is_ordered. Not kept.
@@ -125,6 +132,7 @@ class Domain : public std::enable_shared_from_this<Domain> {
     BufferPtr table;
   };
   std::map<const Domain*, Translation> translations_;
+  std::map<std::string, Image> images_;
 };
 
 }  // namespace rndn::runtime

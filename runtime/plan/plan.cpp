@@ -486,6 +486,8 @@ class Planner {
       case Builtin::scan_max: return on_columns(Step::scan, {0, 1});
       case Builtin::like: return on_columns(Step::like, {0, 1});
       case Builtin::sub_string: return on_columns(Step::sub_string, {0});
+      case Builtin::text_map:
+      case Builtin::text_valid: return Step::text_map;
       case Builtin::join_index:
         for (size_t i = 0; i + 2 < e.operands.size(); ++i) {
           if (e.operands[i].kind != hir::Operand::literal) return Step::call;

@@ -41,6 +41,7 @@ struct Step {
     scan,
     like,
     sub_string,
+    text_map,  // also text_valid
     take,  // runs of elements, copied on the device
     drop,
     append,

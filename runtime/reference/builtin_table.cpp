@@ -7,7 +7,7 @@ BuiltinFunction find_function(hir::Builtin builtin) {
   static const std::vector<BuiltinFunction> functions = [] {
     std::vector<BuiltinFunction> out(hir::builtin_count());
     for (auto entries : {elementwise_builtins(), selection_builtins(), reduction_builtins(), relational_builtins(),
-                         text_builtins(), list_builtins(), database_builtins(), gpu_library_builtins()})
+                         text_builtins(), text_call_builtins(), list_builtins(), database_builtins(), gpu_library_builtins()})
       for (const BuiltinEntry& entry : entries) {
         hir::Builtin id;
         CHECK(hir::find_builtin(entry.name, id), "no row for `{}`", entry.name);

@@ -33,6 +33,7 @@ std::span<const BuiltinEntry> selection_builtins();    // selection.cpp
 std::span<const BuiltinEntry> reduction_builtins();    // reductions.cpp
 std::span<const BuiltinEntry> relational_builtins();   // relational.cpp
 std::span<const BuiltinEntry> text_builtins();         // text.cpp
+std::span<const BuiltinEntry> text_call_builtins();    // text_calls.cpp
 std::span<const BuiltinEntry> list_builtins();         // lists.cpp
 std::span<const BuiltinEntry> database_builtins();     // database.cpp
 std::span<const BuiltinEntry> gpu_library_builtins();  // gpu_library.cpp

@@ -235,7 +235,8 @@ Result<void> Run::step(const Step& s, std::vector<Value>& results) {
     case Step::append:
     case Step::tolist:
     case Step::like:
-    case Step::sub_string: return run_operator(s);
+    case Step::sub_string:
+    case Step::text_map: return run_operator(s);
     case Step::call: return builtin(s);
     case Step::interpret: return interpret(s);
     case Step::results: {

@@ -5,6 +5,7 @@
 //   launch.cpp          kernels
 //   lookups.cpp         tables of rows by key, which kernels ask
 //   operator_calls.cpp  SQL operators
+//   text_calls.cpp      functions of texts
 //   complex_keys.cpp    complex numbers as their keys
 #pragma once
 #include <functional>
@@ -15,6 +16,7 @@
 #include <vector>
 
 #include "runtime/run/state.h"
+#include "runtime/text/text_functions.h"
 
 namespace rndn::runtime {
 
@@ -186,6 +188,17 @@ class Run {
   Result<void> append(const Step& s);
   Result<void> tolist(const Step& s);
   Result<void> sub_string(const Step& s);
+  // --- text_calls.cpp ---
+  Result<void> text_map(const Step& s);
+  struct TextCall {
+    hir::TextFunctionId id{};
+    std::string key;                            // the function and its constants
+    std::vector<text::TextArgument> constants;  // all arguments but the variable one
+    size_t variable = 0;
+  };
+  Result<ItemPtr> text_image(const ItemPtr& x, const TextCall& call, bool validity);
+  Result<Domain::Image> dictionary_of(std::vector<std::string> texts);
+  Result<ItemPtr> coded(reference::Value texts);
   Result<bool> same_lengths(std::span<const ItemPtr> columns);
   Result<operators::Vector> column(const ItemPtr& v);
   Result<void> to_comparable(ItemPtr& a, ItemPtr& b, bool ordered = false);

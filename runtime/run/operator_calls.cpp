@@ -203,6 +203,7 @@ Result<void> Run::run_operator(const Step& s) {
       case Step::append: return append(s);
       case Step::tolist: return tolist(s);
       case Step::like: return like(s);
+      case Step::text_map: return text_map(s);
       default: return sub_string(s);
     }
   }();

@@ -284,6 +284,18 @@ TEST(Rules, ResultTypes) {
       {"a:table", "@str(a)", "str"},
       {"a:sym, b:i64", "@sub_string(a, b)", "sym"},
       {"a:i64, b:i64", "@sub_string(a, b)", "error"},
+      {"a:sym", "@text_map(`upper:sym, a)", "sym"},
+      {"a:str", "@text_map(`length:sym, a)", "i64"},
+      {"a:i32", "@text_map(`of_integer:sym, a)", "str"},
+      {"a:char, b:str", "@text_map(`like:sym, a, b)", "bool"},
+      {"a:str, b:i64", "@text_map(`upper:sym, b)", "error"},
+      {"a:str", "@text_map(`upper:sym, a, a)", "error"},
+      {"a:str", "@text_map(`nothing:sym, a)", "error"},
+      {"a:str, b:sym", "@text_map(b, a)", "error"},
+      {"a:str", "@text_valid(`to_date:sym, a)", "bool"},
+      {"a:i64", "@text_valid(`to_date:sym, a)", "error"},
+      {"a:str, b:bool, c:list<i64>", "@text_join(a, b, c, \",\":str)", "str"},
+      {"a:str, b:i64, c:list<i64>", "@text_join(a, b, c, \",\":str)", "error"},
       // Casts.
       {"a:i64", "check_cast(a, i32)", "error"},
       {"a:i32", "check_cast(a, i64)", "i64"},
@@ -352,9 +364,9 @@ TEST(Builtins, MathFunctionsAreThoseThatTheGpuHasNoInstructionFor) {
 }
 
 TEST(Builtins, TableHoldsTheFactsOfTheSpecification) {
-  EXPECT_EQ(builtin_names().size(), 116u);
+  EXPECT_EQ(builtin_names().size(), 119u);
   EXPECT_EQ(gpu_names().size(), 22u);
-  EXPECT_EQ(builtin_count(), 138u);
+  EXPECT_EQ(builtin_count(), 141u);
   Builtin b;
   EXPECT_TRUE(find_builtin("enlist", b) && b == Builtin::list);
   EXPECT_TRUE(find_builtin("index_assign", b) && b == Builtin::index_a);
