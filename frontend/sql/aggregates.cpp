@@ -34,6 +34,40 @@ std::optional<__int128> limit_of(BasicType type, bool greatest) {
   });
 }
 
+Cell (Translator::*Translator::statistic(Aggregate f))(const Expression&, const Relation&, const Groups&) {
+  switch (f) {
+    case Aggregate::stddev:
+    case Aggregate::stddev_samp:
+    case Aggregate::stddev_pop:
+    case Aggregate::variance:
+    case Aggregate::var_samp:
+    case Aggregate::var_pop:
+    case Aggregate::covar_pop:
+    case Aggregate::covar_samp:
+    case Aggregate::corr: return &Translator::moments;
+    case Aggregate::median:
+    case Aggregate::quantile:
+    case Aggregate::quantile_cont:
+    case Aggregate::quantile_disc: return &Translator::quantile;
+    case Aggregate::arg_min:
+    case Aggregate::arg_max:
+    case Aggregate::min_by:
+    case Aggregate::max_by:
+    case Aggregate::arg_min_null:
+    case Aggregate::arg_max_null: return &Translator::argument_at;
+    case Aggregate::first:
+    case Aggregate::last:
+    case Aggregate::any_value:
+    case Aggregate::arbitrary: return &Translator::row_at;
+    case Aggregate::string_agg:
+    case Aggregate::group_concat:
+    case Aggregate::listagg: return &Translator::joined_texts;
+    case Aggregate::count_if:
+    case Aggregate::countif: return &Translator::count_if;
+    default: return nullptr;
+  }
+}
+
 // Does no other row have the same cells?
 bool Translator::tell_apart(SpaceId space, const std::vector<Cell>& cells) {
   std::vector<VectorId> vectors;
@@ -59,6 +93,7 @@ Translator::Groups Translator::group(SpaceId rows, const std::vector<Cell>& keys
   if (chosen.empty()) chosen.push_back(g_.spread(keys[0].value, rows));
   Groups g;
   g.rows = rows;
+  g.keys = chosen;
   g.space = g_.space(g_[rows].most_rows);
   const VectorId key =
       chosen.size() == 1 ? chosen[0] : g_.call("@list(", chosen, BasicType::i64, rows, "keys");
@@ -125,6 +160,11 @@ VectorId Translator::wide_sum(const Groups& g, VectorId v, Bounds each, Bounds c
 Cell Translator::aggregate_cell(const Expression& e, const Relation& in, const Groups& g) {
   const PlaceScope scope(place_, e.place);
   const Aggregate f = e.aggregate_function;
+  if (const auto rule = statistic(f)) {
+    if (!g.frame) return (this->*rule)(e, in, g);
+    fail("the aggregate {} of a window has no translation", name_of(f));
+    return failed(e.type);
+  }
   const double most_rows = g_[g.rows].most_rows;
   const Bounds counts = Bounds::of(0, static_cast<__int128>(most_rows));
   const auto refuse = [&](std::string_view why) {
@@ -132,12 +172,12 @@ Cell Translator::aggregate_cell(const Expression& e, const Relation& in, const G
     return failed(e.type);
   };
   // Rows that count, in the rows of the groups; none: all.
-  VectorId counted = nothing;
-  if (!is_none(e.filter)) counted = evaluate(e.filter, in).value;
+  const VectorId filtered = is_none(e.filter) ? nothing : evaluate(e.filter, in).value;
+  VectorId counted = filtered;
   if (!is_none(counted) && g.rows != in.space) counted = g_.keep(g.rows, counted);
   Cell x;
   if (f != Aggregate::count_star) {
-    x = evaluate(plan_.of(e.arguments)[0], in, counted);
+    x = evaluate(plan_.of(e.arguments)[0], in, filtered);
     if (error_) return failed(e.type);
     if (g.rows != in.space) x = keep(x, g.rows);
     counted = g_.and_(counted, x.valid);
@@ -175,8 +215,11 @@ Cell Translator::aggregate_cell(const Expression& e, const Relation& in, const G
     return refuse("of distinct values");
   switch (f) {
     case Aggregate::count_star:
-    case Aggregate::count: {
-      if (!distinct_values) return {number_of_counted(), nothing, e.type};
+    case Aggregate::count:
+    case Aggregate::approx_count_distinct: {
+      const bool is_distinct = distinct_values || f == Aggregate::approx_count_distinct;
+      if (!is_distinct) return {number_of_counted(), nothing, e.type};
+      if (g.frame) return refuse("of distinct values in a window");
       const VectorId v = zero_under_null(g_.spread(x.value, g.rows));
       // Without the zero that only rows that do not count have.
       const auto less_zero = [&](VectorId n) {
@@ -257,21 +300,6 @@ Cell Translator::aggregate_cell(const Expression& e, const Relation& in, const G
       }
       return unless_empty(reduce(g, builtin, values, g_[v].bounds));
     }
-    case Aggregate::first:
-    case Aggregate::any_value: {
-      if (!is_none(e.filter) || (f == Aggregate::any_value && !is_none(counted)))
-        return refuse("with nulls or a filter");
-      x = spread(x, g.rows);
-      if (!g.one) return {pick(x, g.first).value, pick(x, g.first).valid, e.type};
-      // Of no rows: nothing, which is what `take` fills with.
-      const VectorId v = g_.call("@take(1:i64, ", {x.value}, g_[x.value].type, one_row, "first",
-                                 g_[x.value].bounds);
-      VectorId valid =
-          g_.map("gt", {g_.count(g.rows), g_.integer(BasicType::i64, 0)}, BasicType::boolean);
-      if (!is_none(x.valid))
-        valid = g_.call("@take(1:i64, ", {x.valid}, BasicType::boolean, one_row, "first_valid");
-      return canonical(e.type, v, valid);
-    }
     case Aggregate::bool_and:
     case Aggregate::bool_or: {
       if (g_[x.value].type != BasicType::boolean)
@@ -281,6 +309,7 @@ Cell Translator::aggregate_cell(const Expression& e, const Relation& in, const G
       if (!is_none(counted)) v = all ? g_.or_(v, g_.not_(counted)) : g_.and_(v, counted);
       return unless_empty(reduce(g, all ? "all" : "any", g_.spread(v, g.rows), {}));
     }
+    default: break;
   }
   return failed(e.type);
 }

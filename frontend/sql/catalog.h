@@ -18,6 +18,7 @@ enum class TypeId : uint8_t {
 #define SQL_TYPE(id, name, horseir) id,
 #include "frontend/sql/types.def"
 #undef SQL_TYPE
+  interval  // of expressions alone: months, days and microseconds
 };
 
 struct Type {

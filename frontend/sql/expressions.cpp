@@ -2,12 +2,10 @@
 //
 // In: an expression of the plan, and the cells of the columns that it may name. Out: a cell; every
 // rule keeps the promise of cells that values under false are zeros. Constants of text take the
-// type of what they meet. Decimals are integers times a power of ten, in 64 bits; where a result of
-// more than 18 digits is not proved to fit by the bounds of what it is made of, in 128 bits; where
-// these do not do either, it is refused by name. Results that bounds do not keep within their type
-// are required to be (DuckDB raises an error there, too): of rows that a filter, an arm of CASE, or
-// an operand of AND, OR or COALESCE before them leaves out, nothing is required. Left out: bytes of
-// a text are its characters.
+// type of what they meet. Functions of numbers, dates and texts, and casts, have files of their
+// own. Results that bounds do not keep within their type are required to be (DuckDB raises an error
+// there, too): of rows that a filter, an arm of CASE, or an operand of AND, OR or COALESCE before
+// them leaves out, nothing is required.
 #include <algorithm>
 #include <cmath>
 
@@ -26,23 +24,6 @@ constexpr BasicType basics[] = {
 };
 
 bool is_number(BasicType t) { return hir::is_ordered_number(t); }
-// The type that holds integers of `type` and within the bounds.
-BasicType holding(BasicType type, Bounds bounds) {
-  return bounds.known && !bounds.fits_i64() ? BasicType::i128 : type;
-}
-bool is_floating(Type t) { return t.id == TypeId::real || t.id == TypeId::double_; }
-bool is_integral(Type t) { return t.id >= TypeId::tinyint && t.id <= TypeId::uinteger; }
-bool is_exact(Type t) {
-  return is_integral(t) || t.id == TypeId::hugeint || t.id == TypeId::decimal;
-}
-unsigned scale_of(Type t) { return t.id == TypeId::decimal ? t.scale : 0; }
-
-__int128 power_of_ten(unsigned n) {
-  __int128 p = 1;
-  while (n-- > 0) p *= 10;
-  return p;
-}
-
 std::string_view mirrored(std::string_view comparison) {
   if (comparison == "lt") return "gt";
   if (comparison == "gt") return "lt";
@@ -53,22 +34,8 @@ std::string_view mirrored(std::string_view comparison) {
 
 }  // namespace
 
-BasicType basic_of(Type type) { return basics[static_cast<size_t>(type.id)]; }
-
-Bounds bounds_of(Type t) {
-  switch (t.id) {
-    case TypeId::tinyint: return Bounds::of(INT8_MIN, INT8_MAX);
-    case TypeId::smallint: return Bounds::of(INT16_MIN, INT16_MAX);
-    case TypeId::integer: return Bounds::of(INT32_MIN, INT32_MAX);
-    case TypeId::bigint: return Bounds::of(INT64_MIN, INT64_MAX);
-    case TypeId::utinyint: return Bounds::of(0, UINT8_MAX);
-    case TypeId::usmallint: return Bounds::of(0, UINT16_MAX);
-    case TypeId::uinteger: return Bounds::of(0, UINT32_MAX);
-    case TypeId::decimal:
-      return t.width <= 18 ? Bounds::of(1 - power_of_ten(t.width), power_of_ten(t.width) - 1)
-                           : Bounds{};
-    default: return {};
-  }
+BasicType basic_of(Type type) {
+  return type.id == TypeId::interval ? BasicType::i64 : basics[static_cast<size_t>(type.id)];
 }
 
 Cell Translator::failed(Type type) { return null_of(type); }
@@ -110,7 +77,18 @@ Cell Translator::evaluate(ExpressionId id, std::span<const Cell> columns) {
       e, columns, row.rule == &Translator::case_of, row.rule == &Translator::coalesce,
       row.rule == &Translator::and_all, row.rule == &Translator::or_any);
   if (error_) return failed(e.type);
+  for (const Cell& a : arguments)
+    if (a.type.id == TypeId::interval && row.rule != &Translator::arithmetic) {
+      no_rule(e, arguments);
+      return failed(e.type);
+    }
   return (this->*row.rule)(e, arguments, row.builtin);
+}
+
+void Translator::no_rule(const Expression& e, std::span<const Cell> a) {
+  std::string types;
+  for (const Cell& c : a) types += fmt::format("{}{}", types.empty() ? "" : ", ", type_name(c.type));
+  fail("the function {} of {} has no translation", name_of(e.function), types);
 }
 
 Cell Translator::evaluate(ExpressionId id, const Relation& r, VectorId counted) {
@@ -176,6 +154,21 @@ VectorId Translator::checked(VectorId v, Bounds bounds, Type type, std::string_v
   return made == BasicType::i128 ? g_.cast(v, BasicType::i64) : v;
 }
 
+// The value; an error with the message where it counts, no argument is null and `holds` is false.
+VectorId Translator::demanded(VectorId value, VectorId holds, std::span<const Cell> arguments,
+                              std::string_view message, Bounds bounds) {
+  VectorId counts = guard_;
+  for (const Cell& a : arguments) counts = g_.and_(counts, a.valid);
+  if (!is_none(counts)) {
+    if (g_[holds].space == one_row && g_[counts].space != one_row)
+      counts = g_.call("@any(", {counts}, BasicType::boolean, one_row, "any");
+    holds = g_.or_(holds, g_.not_(counts));
+  }
+  const VectorId v = g_.require(holds, value, message, place_);
+  if (bounds.known) g_.change(v).bounds = bounds;
+  return v;
+}
+
 Cell Translator::constant(const Constant& c) {
   if (c.is_null) return null_of(c.type);
   const BasicType type = basic_of(c.type);
@@ -190,6 +183,9 @@ Cell Translator::constant(const Constant& c) {
     return {g_.map("plus", {g_.integer(type, 0), days}, type, Bounds::of(c.integer, c.integer)),
             nothing, c.type};
   }
+  if (c.type.id == TypeId::interval)
+    return {g_.integer(type, c.integer), nothing, c.type, g_.integer(type, c.days),
+            g_.integer(type, c.micros)};
   return {g_.integer(holding(type, Bounds::of(c.integer, c.integer)), c.integer), nothing, c.type};
 }
 
@@ -412,291 +408,6 @@ Cell Translator::coalesce(const Expression& e, std::span<const Cell> a, std::str
 // What the planner makes of LIKE '%' and its kin: the first, where none of the others is null.
 Cell Translator::constant_or_null(const Expression& e, std::span<const Cell> a, std::string_view) {
   return strict(e.type, a[0].value, a);
-}
-
-// --- numbers -------------------------------------------------------------------------------------
-
-// What a result of an exact type can be. Results of more than 18 digits must be proved to fit 128
-// bits; of others that do not fit their type DuckDB raises an error.
-Bounds Translator::within_type(Bounds bounds, std::string_view what, Type type) {
-  const Bounds all = bounds_of(type);
-  if (!all.known) {
-    if (!bounds.known) fail("{} of type {} may leave 128 bits", what, type_name(type));
-    return bounds;
-  }
-  if (!bounds.known) return all;
-  return Bounds::of(std::max(bounds.least, all.least), std::min(bounds.most, all.most));
-}
-
-// The integer of an exact value at another, not smaller, scale.
-VectorId Translator::rescaled(const Cell& c, unsigned scale) {
-  const unsigned from = scale_of(c.type);
-  const BasicType own = g_[c.value].type;
-  BasicType type = hir::widest(own, BasicType::i64);
-  if (scale == from) return g_.cast(c.value, type);
-  const __int128 factor = power_of_ten(scale - from);
-  const Bounds known = g_[c.value].bounds.known ? g_[c.value].bounds : bounds_of(c.type);
-  const Bounds bounds = known * Bounds::of(factor, factor);
-  if (!bounds.known)
-    fail("a value of type {} with {} digits behind the point may leave 128 bits", type_name(c.type),
-         scale);
-  if (error_) return g_.zero(BasicType::i64);
-  type = holding(holding(type, bounds), Bounds::of(factor, factor));
-  const VectorId v = g_.cast(c.value, type);
-  if (g_.is_literal(c.value)) return g_.integer(type, bounds.least);
-  return g_.map("mul", {v, g_.integer(type, factor)}, type, bounds);
-}
-
-// Fewer digits behind the point, half away from zero.
-Cell Translator::decimal_down(const Cell& c, unsigned digits, Type to) {
-  const __int128 factor = power_of_ten(digits);
-  const BasicType type =
-      holding(hir::widest(g_[c.value].type, BasicType::i64), Bounds::of(factor, factor));
-  const VectorId v = g_.cast(c.value, type);
-  const Bounds b = known_bounds(c);
-  const VectorId half = g_.integer(type, factor / 2);
-  const VectorId negative = g_.map("lt", {v, g_.integer(type, 0)}, BasicType::boolean);
-  const VectorId moved =
-      g_.select(negative, g_.map("minus", {v, half}, type, b - Bounds::of(factor / 2, factor / 2)),
-                g_.map("plus", {v, half}, type, b + Bounds::of(factor / 2, factor / 2)));
-  const Bounds out = b.known ? Bounds::of(b.least / factor - 1, b.most / factor + 1) : Bounds{};
-  if (!bounds_of(to).known) within_type(out, "a cast", to);
-  const VectorId result = g_.map("div", {moved, g_.integer(type, factor)}, type, out);
-  return strict(to, checked(result, out, to, "a value of type " + type_name(c.type)), {&c, 1});
-}
-
-Cell Translator::cast_cell(const Cell& c, Type to) {
-  const Type from = c.type;
-  if (from == to) return c;
-  const BasicType type = basic_of(to);
-  const auto refuse = [&] {
-    fail("the cast from {} to {} has no translation", type_name(from), type_name(to));
-    return failed(to);
-  };
-  if (!is_none(c.valid) && g_.is_false(c.valid)) return null_of(to);
-  if (from.id == TypeId::boolean) {
-    if (is_integral(to) || is_floating(to) || to.id == TypeId::hugeint)
-      return {g_.cast(c.value, type), c.valid, to};
-    return refuse();
-  }
-  if (to.id == TypeId::boolean && is_integral(from))
-    return {g_.map("neq", {c.value, g_.zero(g_[c.value].type)}, BasicType::boolean), c.valid, to};
-  if (is_exact(from) && is_exact(to)) {
-    const unsigned less = scale_of(from), more = scale_of(to);
-    if (less > more) return decimal_down(c, less - more, to);
-    Cell out{c.value, c.valid, to};
-    if (to.id == TypeId::decimal) out.value = rescaled(c, more);
-    // A narrower type keeps its wider vector.
-    else if (g_[c.value].type < type)
-      out.value = g_.cast(c.value, type);
-    const Bounds bounds = g_[out.value].bounds.known ? g_[out.value].bounds : known_bounds(c);
-    out.value = checked(out.value, bounds, to, "a value of type " + type_name(from));
-    return out;
-  }
-  if (is_exact(from) && is_floating(to)) {
-    VectorId v = g_.cast(c.value, BasicType::f64);
-    const unsigned scale = scale_of(from);
-    if (scale > 0)
-      v = g_.map("div", {v, g_.real(BasicType::f64, static_cast<double>(power_of_ten(scale)))},
-                 BasicType::f64);
-    if (type == BasicType::f32) {
-      if (scale > 0 || !is_integral(from)) return refuse();
-      v = g_.cast(c.value, type);
-    }
-    return {v, c.valid, to};
-  }
-  if (from.id == TypeId::real && to.id == TypeId::double_)
-    return {g_.cast(c.value, type), c.valid, to};
-  if (from.id == TypeId::double_ && to.id == TypeId::decimal && to.width <= 18) {
-    const VectorId scaled = g_.map(
-        "mul", {c.value, g_.real(BasicType::f64, static_cast<double>(power_of_ten(to.scale)))},
-        BasicType::f64);
-    const VectorId whole = g_.map("round", {scaled}, BasicType::f64);
-    const VectorId v = g_.cast(whole, BasicType::i64);
-    g_.change(v).bounds = bounds_of(to);
-    return {v, c.valid, to};
-  }
-  if (from.id == TypeId::date && to.id == TypeId::timestamp) {
-    const VectorId days = g_.map("minus", {c.value, g_.integer(BasicType::date, 0)}, BasicType::i32,
-                                 g_[c.value].bounds);
-    const __int128 day = static_cast<__int128>(86400) * 1000000;
-    return strict(to,
-                  g_.map("mul", {g_.cast(days, BasicType::i64), g_.integer(BasicType::i64, day)},
-                         BasicType::i64),
-                  {&c, 1});
-  }
-  return refuse();
-}
-Cell Translator::cast(const Expression& e, std::span<const Cell> a, std::string_view) {
-  return cast_cell(a[0], e.type);
-}
-
-Cell Translator::arithmetic(const Expression& e, std::span<const Cell> a,
-                            std::string_view builtin) {
-  const BasicType type = basic_of(e.type);
-  const auto refuse = [&] {
-    std::string types;
-    for (const Cell& c : a)
-      types += fmt::format("{}{}", types.empty() ? "" : ", ", type_name(c.type));
-    fail("the function {} of {} has no translation", name_of(e.function), types);
-    return failed(e.type);
-  };
-  if (a.size() == 1) {
-    if (!is_exact(a[0].type) && !is_floating(a[0].type)) return refuse();
-    if (builtin == "plus") return a[0];
-    if (builtin != "minus") return refuse();
-    const Bounds bounds = Bounds::of(0, 0) - known_bounds(a[0]);
-    if (!is_exact(e.type))
-      return {g_.map("neg", {a[0].value}, g_[a[0].value].type, bounds), a[0].valid, e.type};
-    if (!bounds_of(e.type).known) within_type(bounds, "a negation", e.type);
-    const BasicType made = hir::widest(g_[a[0].value].type, fitting(bounds));
-    return {checked(g_.map("neg", {g_.cast(a[0].value, made)}, made, bounds), bounds, e.type,
-                    "the negated value"),
-            a[0].valid, e.type};
-  }
-  const VectorId x = a[0].value, y = a[1].value;
-  const Bounds p = known_bounds(a[0]), q = known_bounds(a[1]);
-  const Bounds bounds = builtin == "plus" ? p + q : builtin == "minus" ? p - q : p * q;
-  if (is_floating(e.type) && is_floating(a[0].type) && is_floating(a[1].type))
-    return strict(e.type, g_.map(builtin, {x, y}, type), a);
-  const bool dates[] = {a[0].type.id == TypeId::date, a[1].type.id == TypeId::date};
-  if (e.type.id == TypeId::date && dates[0] != dates[1] && is_integral(a[dates[0] ? 1 : 0].type))
-    return strict(e.type, g_.map(builtin, {x, y}, BasicType::date, bounds), a);
-  if (builtin == "minus" && dates[0] && dates[1] && is_integral(e.type))
-    return strict(e.type, g_.cast(g_.map("minus", {x, y}, BasicType::i32, bounds), type), a);
-  if (!is_exact(e.type) || !is_exact(a[0].type) || !is_exact(a[1].type)) return refuse();
-  if (e.type.id == TypeId::decimal && builtin != "mul" &&
-      (scale_of(a[0].type) > e.type.scale || scale_of(a[1].type) > e.type.scale))
-    return refuse();
-  if (e.type.id == TypeId::decimal && builtin == "mul" &&
-      scale_of(a[0].type) + scale_of(a[1].type) != e.type.scale)
-    return refuse();
-  const bool scaled = e.type.id == TypeId::decimal && builtin != "mul";
-  const VectorId left = scaled ? rescaled(a[0], e.type.scale) : x;
-  const VectorId right = scaled ? rescaled(a[1], e.type.scale) : y;
-  const auto of = [&](VectorId v, const Cell& c) { return g_[v].bounds.known ? g_[v].bounds : known_bounds(c); };
-  const Bounds l = of(left, a[0]), r = of(right, a[1]);
-  const Bounds exact = builtin == "plus" ? l + r : builtin == "minus" ? l - r : l * r;
-  // A product of two 64-bit numbers has 127 bits, which is more than bounds tell.
-  const bool is_wide_product = builtin == "mul" && l.fits_i64() && r.fits_i64() && bounds_of(e.type).known;
-  if (!is_wide_product && !bounds_of(e.type).known)
-    within_type(exact, fmt::format("the function {}", name_of(e.function)), e.type);
-  const BasicType made =
-      hir::widest(hir::widest(type, hir::widest(g_[left].type, g_[right].type)), fitting(exact));
-  const VectorId result = g_.map(builtin, {g_.cast(left, made), g_.cast(right, made)}, made, exact);
-  return strict(e.type, checked(result, exact, e.type, fmt::format("the result of {}", name_of(e.function))), a);
-}
-
-Cell Translator::divide(const Expression& e, std::span<const Cell> a, std::string_view) {
-  const BasicType type = basic_of(e.type);
-  if (!is_floating(e.type) || !is_floating(a[0].type) || !is_floating(a[1].type)) {
-    fail("the function / of {}, {} has no translation", type_name(a[0].type), type_name(a[1].type));
-    return failed(e.type);
-  }
-  return strict(e.type, g_.map("div", {a[0].value, a[1].value}, type), a);
-}
-
-// // and %, where the divisor is never zero.
-Cell Translator::integer_division(const Expression& e, std::span<const Cell> a,
-                                  std::string_view builtin) {
-  const Bounds by = g_[a[1].value].bounds;
-  if (!is_integral(a[0].type) || !is_integral(a[1].type) || !by.known || !is_none(a[1].valid) ||
-      (by.least <= 0 && by.most >= 0)) {
-    fail("the function {} of {}, {} has a translation only where no divisor can be zero",
-         name_of(e.function), type_name(a[0].type), type_name(a[1].type));
-    return failed(e.type);
-  }
-  const VectorId x = a[0].value, y = a[1].value;
-  return strict(e.type,
-                g_.map(builtin, {x, y}, std::max(g_[x].type, g_[y].type), bounds_of(e.type)), a);
-}
-
-Cell Translator::magnitude(const Expression& e, std::span<const Cell> a, std::string_view builtin) {
-  if (!is_exact(e.type) && !is_floating(e.type)) {
-    fail("the function {} of {} has no translation", name_of(e.function), type_name(a[0].type));
-    return failed(e.type);
-  }
-  const Bounds b = known_bounds(a[0]);
-  const Bounds out = b.known ? Bounds::of(0, std::max(b.most, -b.least)) : Bounds{};
-  const BasicType own = g_[a[0].value].type;
-  if (!is_exact(e.type) || !b.known)
-    return {g_.map(builtin, {a[0].value}, own, out), a[0].valid, e.type};
-  const VectorId v = g_.cast(a[0].value, hir::widest(own, fitting(out)));
-  return {checked(g_.map(builtin, {v}, g_[v].type, out), out, e.type, "the result of abs"),
-          a[0].valid, e.type};
-}
-
-Cell Translator::date_part(const Expression& e, std::span<const Cell> a, std::string_view builtin) {
-  if (a[0].type.id != TypeId::date) {
-    fail("the function {} of {} has no translation", name_of(e.function), type_name(a[0].type));
-    return failed(e.type);
-  }
-  const Bounds bounds =
-      builtin == "date_year" ? Bounds::of(INT16_MIN, INT16_MAX) : Bounds::of(1, 31);
-  return strict(
-      e.type, g_.cast(g_.map(builtin, {a[0].value}, BasicType::i16, bounds), basic_of(e.type)), a);
-}
-
-// --- text ----------------------------------------------------------------------------------------
-
-// `like` with a constant pattern; `quote`: the constant's own % and _ stand for themselves, which
-// `like` cannot say.
-Cell Translator::like_cell(std::span<const Cell> a, bool quote, std::string_view before,
-                           std::string_view behind) {
-  const std::optional<std::string> pattern = g_[a[1].value].text;
-  const Type truth{TypeId::boolean};
-  if (!pattern || !is_none(a[1].valid) ||
-      (quote && pattern->find_first_of("%_") != std::string::npos)) {
-    fail(
-        "a pattern of text that is no constant, or a searched text with % or _, has no "
-        "translation");
-    return failed(truth);
-  }
-  if (!hir::is_text(g_[a[0].value].type)) {
-    fail("LIKE of a text stored as {} has no translation",
-         hir::basic_type_name(g_[a[0].value].type));
-    return failed(truth);
-  }
-  const VectorId like = g_.call(
-      "@like(",
-      {a[0].value, g_.text(BasicType::str, fmt::format("{}{}{}", before, *pattern, behind))},
-      BasicType::boolean, g_[a[0].value].space, "like");
-  return strict(truth, like, a);
-}
-Cell Translator::like(const Expression&, std::span<const Cell> a, std::string_view) {
-  return like_cell(a, false, "", "");
-}
-Cell Translator::not_like(const Expression& e, std::span<const Cell> a, std::string_view) {
-  const Cell c = like_cell(a, false, "", "");
-  return negation(e, {&c, 1}, "");
-}
-Cell Translator::contains(const Expression&, std::span<const Cell> a, std::string_view) {
-  return like_cell(a, true, "%", "%");
-}
-Cell Translator::prefix(const Expression&, std::span<const Cell> a, std::string_view) {
-  return like_cell(a, true, "", "%");
-}
-Cell Translator::suffix(const Expression&, std::span<const Cell> a, std::string_view) {
-  return like_cell(a, true, "%", "");
-}
-
-Cell Translator::substring(const Expression& e, std::span<const Cell> a, std::string_view) {
-  std::vector<VectorId> range;
-  for (const Cell& c : a.subspan(1))
-    if (g_.is_literal(c.value) && is_none(c.valid))
-      range.push_back(g_.integer(BasicType::i64, g_[c.value].bounds.least));
-  if (a.size() == 2) range.push_back(g_.integer(BasicType::i64, INT32_MAX));
-  if (range.size() != 2 || g_[range[0]].bounds.least < 1 || g_[range[1]].bounds.least < 0 ||
-      !hir::is_text(g_[a[0].value].type)) {
-    fail(
-        "substring has a translation where start and length are constants from 1 and 0 on, and the "
-        "text is no single "
-        "byte");
-    return failed(e.type);
-  }
-  const VectorId v = g_.call("@sub_string(", {a[0].value, g_.list_literal(BasicType::i64, range)},
-                             g_[a[0].value].type, g_[a[0].value].space, "substring");
-  return {v, a[0].valid, e.type};
 }
 
 }  // namespace rndn::sql

@@ -186,6 +186,7 @@ class Reader {
     size_t at = 0;
     while (at < std::size(type_names) && type_names[at] != id) ++at;
     if (id == "SQLNULL" || id == "\"NULL\"" || id == "NULL") return {TypeId::integer};
+    if (id == "INTERVAL") return {TypeId::interval};
     if (at == std::size(type_names))
       return fail("the type {} has no translation", id.empty() ? "?" : id), type;
     type.id = static_cast<TypeId>(at);
@@ -220,6 +221,18 @@ class Reader {
     return 0;
   }
 
+  // Parts that are zero do not stand there.
+  void interval(const Json* value, Constant& c) {
+    const auto part = [&](const char* name) -> int64_t {
+      const Json* at = value ? field(*value, name) : nullptr;
+      if (at && !at->is_number_integer()) fail("an interval of the plan is none");
+      return at && at->is_number_integer() ? at->get<int64_t>() : 0;
+    };
+    c.integer = part("months");
+    c.days = part("days");
+    c.micros = part("micros");
+  }
+
   ExpressionId constant(const Json* value) {
     Constant c;
     if (!value) return fail("a constant of the plan has no value"), ExpressionId{};
@@ -228,7 +241,9 @@ class Reader {
     c.is_null = boolean(*value, "is_null");
     const Json* v = field(*value, "value");
     if (!c.is_null) {
-      if (!v)
+      if (c.type.id == TypeId::interval)
+        interval(v, c);
+      else if (!v)
         fail("a constant of the plan has no value");
       else if (c.type.id == TypeId::varchar) {
         if (v->is_string())
@@ -282,7 +297,7 @@ class Reader {
     }
     if (e.function == Function::cast) {
       const Json* data = field(from, "function_data");
-      if (data && boolean(*data, "try_cast")) fail("TRY_CAST has no translation");
+      e.tries = data && boolean(*data, "try_cast");
     }
     return plan_.expressions.add(e);
   }
@@ -325,6 +340,15 @@ class Reader {
     if (kind == "BOUND_OPERATOR")
       return call(id, expressions(json, "children", depth + 1), type(field(json, "return_type")),
                   json);
+    if (kind == "BOUND_FUNCTION" && last_name(json) == "array_extract")
+      if (const Json& children = list(json, "children"); children.size() == 2)
+        if (const std::string inner = last_name(children[0]);
+            inner == "string_split" || inner == "split" || inner == "str_split" ||
+            inner == "string_to_array") {
+          std::vector<ExpressionId> parts = expressions(children[0], "children", depth + 1);
+          parts.push_back(expression(children[1], depth + 1));
+          return call("array_extract(string_split)", parts, type(field(json, "return_type")), json);
+        }
     if (kind == "BOUND_FUNCTION")
       return call(id == "BOUND_FUNCTION" ? last_name(json) : id,
                   expressions(json, "children", depth + 1), type(field(json, "return_type")), json);
@@ -409,6 +433,20 @@ class Reader {
     return plan_.expressions.add(e);
   }
 
+  // The one quantile of an aggregate, from 0 to 1, from least to greatest.
+  double quantile(const Json& data) {
+    const Json& all = list(data, "quantiles");
+    if (all.size() != 1 || boolean(data, "desc"))
+      return fail("quantiles in descending order, or several at once, have no translation"), 0;
+    const Type as = type(field(all[0], "type"));
+    const Json* value = field(all[0], "value");
+    const double number = value && value->is_number() ? value->get<double>() : -1;
+    double unit = 1;
+    for (unsigned k = 0; as.id == TypeId::decimal && k < as.scale; ++k) unit *= 10;
+    if (number < 0 || number > unit) return fail("a quantile below 0 or beyond 1 has no translation"), 0;
+    return number / unit;
+  }
+
   ExpressionId aggregate(const Json& json, size_t depth) {
     const std::string name = last_name(json);
     Expression e;
@@ -416,6 +454,8 @@ class Reader {
     e.aggregate_function = static_cast<Aggregate>(applied(aggregates, "aggregate", name, json, depth, e));
     if (field(json, "order_bys")) fail("the aggregate {} with ORDER BY has no translation", name);
     e.distinct = text_of(json, "aggregate_type") == "DISTINCT";
+    if (const Json* data = field(json, "function_data"); data && field(*data, "quantiles"))
+      e.quantile = quantile(*data);
     if (const Json* filter = field(json, "filter")) e.filter = expression(*filter, depth + 1);
     return plan_.expressions.add(e);
   }

@@ -96,6 +96,7 @@ struct Constant {
   bool is_null = false;
   __int128 integer =
       0;  // integers, BOOLEAN, DECIMAL (scaled), DATE (days), TIME and TIMESTAMP (microseconds)
+  int64_t days = 0, micros = 0;  // INTERVAL, with months in `integer`
   double real = 0;   // FLOAT, DOUBLE
   std::string text;  // VARCHAR
 };
@@ -107,6 +108,8 @@ struct Expression {
   Aggregate aggregate_function{};                       // aggregate, and window of one
   bool distinct = false;                                // the same: of distinct values
   bool lower_inclusive = true, upper_inclusive = true;  // BETWEEN
+  bool tries = false;                                   // TRY_CAST: null in place of an error
+  double quantile = 0;                                  // aggregates of quantiles
   Type type;
   // column: of the child's columns (left's, then right's); constant: in Plan::constants; window: in
   // Plan::windows

@@ -75,7 +75,12 @@ Relation Translator::relation(NodeId id) {
     case Operator::project: {
       Relation r = relation(children[0]);
       std::vector<Cell> columns;
-      for (ExpressionId e : plan_.of(n.expressions)) columns.push_back(evaluate(e, r));
+      for (ExpressionId e : plan_.of(n.expressions)) {
+        const PlaceScope scope(place_, plan_[e].place);
+        columns.push_back(evaluate(e, r));
+        if (columns.back().type.id == TypeId::interval)
+          fail("a column of type INTERVAL has no translation");
+      }
       r.columns = std::move(columns);
       return r;
     }

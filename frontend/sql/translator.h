@@ -17,6 +17,7 @@
 #include "frontend/sql/graph.h"
 #include "frontend/sql/plan.h"
 #include "frontend/sql/translate.h"
+#include "frontend/sql/values.h"
 
 namespace rndn::sql {
 
@@ -26,7 +27,11 @@ struct Cell {
   VectorId value = nothing;
   VectorId valid = nothing;  // none: never null
   Type type;
+  VectorId days = nothing, micros = nothing;  // INTERVAL, whose `value` is months
 };
+
+// What a function without a value for its arguments gives.
+enum class Undefined : uint8_t { is_error, is_null };
 
 struct Relation {
   SpaceId space = one_row;
@@ -93,6 +98,9 @@ class Translator {
   Bounds known_bounds(const Cell& c) const;
   std::vector<Cell> evaluate_arguments(const Expression& e, std::span<const Cell> columns, bool is_case,
                                        bool is_coalesce, bool is_and, bool is_or);
+  VectorId demanded(VectorId value, VectorId holds, std::span<const Cell> arguments,
+                    std::string_view message, Bounds bounds = {});
+  void no_rule(const Expression& e, std::span<const Cell> a);
   Cell constant(const Constant& c);
   Cell strict(Type type, VectorId value,
               std::span<const Cell> arguments);  // null where an argument is
@@ -102,14 +110,51 @@ class Translator {
   Cell select_cells(const Cell& condition, Cell a, Cell b, Type type);
   Cell compare_character(std::string_view builtin, const Cell& c, const Cell& literal);
   Cell membership(std::span<const Cell> a);
-  Cell cast_cell(const Cell& c, Type to);
-  Cell decimal_down(const Cell& c, unsigned digits, Type to);
-  Cell like_cell(std::span<const Cell> a, bool quote, std::string_view before,
-                 std::string_view behind);
   Cell all_of(std::vector<Cell> parts, bool is_and);
   Cell both(const Cell& a, const Cell& b, bool is_and);
+
+  // casts.cpp
+  Cell cast_cell(const Cell& c, Type to, bool tries = false);
+  Cell cast_to_text(const Cell& c, Type to);
+  Cell cast_from_text(const Cell& c, Type to, bool tries);
+  Cell decimal_down(const Cell& c, unsigned digits, Type to, bool tries = false);
   VectorId rescaled(const Cell& c, unsigned scale);
+  VectorId to_even(VectorId x);
+  Cell whole_of(const Cell& c, VectorId rounded, Type to, double least, double most, bool tries);
+  Cell in_range(Cell c, Bounds known, bool tries, const Cell& from);
   Bounds within_type(Bounds bounds, std::string_view what, Type type);
+
+  // texts.cpp
+  Cell text_cell(Type type, std::string_view function, std::span<const Cell> a,
+                 Undefined undefined = Undefined::is_error);
+  Cell text_cell(Type type, std::string_view function, std::initializer_list<Cell> a,
+                 Undefined undefined = Undefined::is_error) {
+    return text_cell(type, function, std::span(a.begin(), a.size()), undefined);
+  }
+  Cell text_or_empty(const Cell& c);
+  Cell like_cell(std::span<const Cell> a, bool quote, std::string_view before,
+                 std::string_view behind, std::string_view function);
+
+  // dates.cpp: all of i64
+  struct Civil {
+    VectorId year, month, day;
+  };
+  VectorId whole_map(std::string_view builtin, VectorId x, int64_t y, Bounds bounds = {});
+  VectorId rounded_at(VectorId x, double factor, bool behind_point);
+  VectorId floor_div(VectorId x, int64_t by);
+  VectorId floor_mod(VectorId x, int64_t by);
+  VectorId days_of(const Cell& c);
+  VectorId micros_of(const Cell& c);
+  VectorId time_of_day(const Cell& c);
+  VectorId date_of(VectorId days);
+  Civil civil_of(VectorId date);
+  Civil civil_of(const Cell& c);
+  VectorId months_of(const Civil& c);
+  VectorId first_of_month(VectorId months);
+  VectorId first_of_year(VectorId year);
+  VectorId monday_of(VectorId days);
+  Cell shifted(Type type, const Cell& moment, const Cell& by, bool back);
+
   // The rules of functions.def: `a` are the arguments.
 #define SQL_RULE(rule) \
   Cell rule(const Expression& e, std::span<const Cell> a, std::string_view builtin);
@@ -132,13 +177,31 @@ class Translator {
   SQL_RULE(divide)
   SQL_RULE(integer_division)
   SQL_RULE(magnitude)
+  SQL_RULE(rounding)
+  SQL_RULE(sign)
+  SQL_RULE(extreme)
+  SQL_RULE(real_function)
+  SQL_RULE(logarithm)
+  SQL_RULE(angle)
+  SQL_RULE(float_class)
+  SQL_RULE(bits)
   SQL_RULE(date_part)
+  SQL_RULE(truncation)
+  SQL_RULE(difference)
+  SQL_RULE(interval)
+  SQL_RULE(last_day)
+  SQL_RULE(make_date)
+  SQL_RULE(formatted)
   SQL_RULE(like)
   SQL_RULE(not_like)
   SQL_RULE(contains)
   SQL_RULE(prefix)
   SQL_RULE(suffix)
-  SQL_RULE(substring)
+  SQL_RULE(text_function)
+  SQL_RULE(not_text_function)
+  SQL_RULE(text_or_null)
+  SQL_RULE(concat)
+  SQL_RULE(concat_ws)
 #undef SQL_RULE
 
   // joins.cpp
@@ -195,12 +258,34 @@ class Translator {
     const Frame* frame = nullptr;  // a group for each row: its frame in a window
     VectorId once = nothing;       // of it: the rows that an aggregate of distinct values counts
     bool may_be_empty() const;
+    std::vector<VectorId> keys;  // in the rows
   };
   bool tell_apart(SpaceId space, const std::vector<Cell>& cells);
   Groups group(SpaceId rows, const std::vector<Cell>& keys);
   VectorId reduce(const Groups& g, std::string_view builtin, VectorId v, Bounds bounds);
   VectorId wide_sum(const Groups& g, VectorId v, Bounds each, Bounds counts);
   Cell aggregate_cell(const Expression& e, const Relation& in, const Groups& g);
+
+  // statistics.cpp
+  struct Counted {
+    std::vector<Cell> cells;
+    VectorId rows = nothing;    // none: all count
+    VectorId number = nothing;  // of those that count, of each group
+  };
+  struct Ordered {
+    VectorId rows = nothing, first = nothing;  // the order, and where each group begins in it
+  };
+  Counted counted_of(const Expression& e, const Relation& in, const Groups& g, size_t needed);
+  VectorId co_moment(const Groups& g, const Counted& c, const Cell& x, const Cell& y);
+  Ordered ordered_rows(const Groups& g, VectorId counted, VectorId value, bool descending);
+  VectorId at_place(const Ordered& o, VectorId v, const Groups& g, VectorId place);
+  static Cell (Translator::*statistic(Aggregate f))(const Expression&, const Relation&, const Groups&);
+  Cell moments(const Expression& e, const Relation& in, const Groups& g);
+  Cell quantile(const Expression& e, const Relation& in, const Groups& g);
+  Cell argument_at(const Expression& e, const Relation& in, const Groups& g);
+  Cell row_at(const Expression& e, const Relation& in, const Groups& g);
+  Cell joined_texts(const Expression& e, const Relation& in, const Groups& g);
+  Cell count_if(const Expression& e, const Relation& in, const Groups& g);
 
   struct SortKey {
     Cell cell;
@@ -270,7 +355,5 @@ class Translator {
 hir::BasicType basic_of(Type type);
 // The least or greatest value of integers and calendar values.
 std::optional<__int128> limit_of(hir::BasicType type, bool greatest);
-// What values of an exact type can be; wider than 64 bits: not known.
-Bounds bounds_of(Type type);
 
 }  // namespace rndn::sql

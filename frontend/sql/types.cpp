@@ -11,6 +11,7 @@ std::string type_name(Type type) {
 #include "frontend/sql/types.def"
 #undef SQL_TYPE
   };
+  if (type.id == TypeId::interval) return "INTERVAL";
   const std::string_view name = names[static_cast<size_t>(type.id)];
   return type.id == TypeId::decimal ? fmt::format("{}({},{})", name, type.width, type.scale)
                                     : std::string(name);

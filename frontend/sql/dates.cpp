@@ -1,0 +1,336 @@
+// Dates, times and timestamps: parts, truncation, differences, intervals.
+//
+// A DATE is days, a TIMESTAMP microseconds; days are those of the civil calendar (Hinnant,
+// "chrono-Compatible Low-Level Date Algorithms"), computed element by element, so that all of it is
+// arithmetic on the device. Weeks begin on Monday and belong to the year of their Thursday (ISO
+// 8601). An interval is months, days and microseconds, added in this order; the day of the month is
+// cut to the month's last. Left out: zones, infinite dates, intervals as results.
+#include <algorithm>
+#include <optional>
+
+#include "frontend/sql/translator.h"
+
+namespace rndn::sql {
+
+using hir::BasicType;
+
+namespace {
+constexpr BasicType whole = BasicType::i64, truth = BasicType::boolean;
+constexpr int64_t days_of_era = 146097, years_of_era = 400, epoch_of_era = 719468;
+}  // namespace
+
+VectorId Translator::whole_map(std::string_view builtin, VectorId x, int64_t y, Bounds bounds) {
+  return g_.map(builtin, {x, g_.integer(whole, y)}, whole, bounds);
+}
+
+// Rounded down, for any sign; `by` is above zero.
+VectorId Translator::floor_div(VectorId x, int64_t by) {
+  if (by == 1) return x;
+  const Bounds b = g_[x].bounds;
+  const Bounds out = b.known ? Bounds::of(b.least / by - 1, b.most / by) : Bounds{};
+  if (b.known && b.least >= 0) return whole_map("div", x, by, Bounds::of(b.least / by, b.most / by));
+  const VectorId below = g_.map("lt", {x, g_.integer(whole, 0)}, truth);
+  const VectorId moved = g_.select(below, whole_map("plus", x, 1, b + Bounds::of(1, 1)), x);
+  const VectorId cut = whole_map("div", moved, by, out);
+  return g_.map("minus", {cut, g_.cast(below, whole)}, whole, out);
+}
+VectorId Translator::floor_mod(VectorId x, int64_t by) {
+  return g_.map("minus", {x, whole_map("mul", floor_div(x, by), by)}, whole, Bounds::of(0, by - 1));
+}
+
+// Days since 1970, of DATE or TIMESTAMP.
+VectorId Translator::days_of(const Cell& c) {
+  if (c.type.id == TypeId::timestamp) return floor_div(c.value, day_us);
+  return g_.cast(g_.map("minus", {c.value, g_.zero(BasicType::date)}, BasicType::i32, g_[c.value].bounds), whole);
+}
+// Microseconds, of DATE, TIMESTAMP or TIME.
+VectorId Translator::micros_of(const Cell& c) {
+  if (c.type.id != TypeId::date) return c.value;
+  return whole_map("mul", days_of(c), day_us, g_[c.value].bounds * Bounds::of(day_us, day_us));
+}
+VectorId Translator::time_of_day(const Cell& c) {
+  if (c.type.id == TypeId::time) return c.value;
+  if (c.type.id == TypeId::date) return g_.integer(whole, 0);
+  return floor_mod(c.value, day_us);
+}
+VectorId Translator::date_of(VectorId days) {
+  return g_.map("plus", {g_.zero(BasicType::date), days}, BasicType::date, g_[days].bounds);
+}
+
+Translator::Civil Translator::civil_of(VectorId date) {
+  const auto part = [&](std::string_view builtin, Bounds bounds) {
+    return g_.cast(g_.map(builtin, {date}, BasicType::i16, bounds), whole);
+  };
+  return {part("date_year", Bounds::of(INT16_MIN, INT16_MAX)), part("date_month", Bounds::of(1, 12)),
+          part("date_day", Bounds::of(1, 31))};
+}
+Translator::Civil Translator::civil_of(const Cell& c) {
+  return civil_of(c.type.id == TypeId::date ? c.value : date_of(days_of(c)));
+}
+
+// The day on which a month begins; months count from 0 in January of year 0.
+VectorId Translator::first_of_month(VectorId months) {
+  // Years from March on, so that the leap day is their last.
+  const VectorId from_march = whole_map("minus", months, 2);
+  const VectorId year = floor_div(from_march, 12);
+  const VectorId month = g_.map("minus", {from_march, whole_map("mul", year, 12)}, whole, Bounds::of(0, 11));
+  const VectorId era = floor_div(year, years_of_era);
+  const VectorId of_era =
+      g_.map("minus", {year, whole_map("mul", era, years_of_era)}, whole, Bounds::of(0, years_of_era - 1));
+  const VectorId of_year =
+      whole_map("div", whole_map("plus", whole_map("mul", month, 153), 2), 5, Bounds::of(0, 337));
+  VectorId days = g_.map("plus", {whole_map("mul", of_era, 365), of_year}, whole);
+  days = g_.map("plus", {days, whole_map("div", of_era, 4)}, whole);
+  days = g_.map("minus", {days, whole_map("div", of_era, 100)}, whole);
+  days = g_.map("plus", {days, whole_map("mul", era, days_of_era)}, whole);
+  return whole_map("minus", days, epoch_of_era);
+}
+VectorId Translator::months_of(const Civil& c) {
+  return whole_map("minus", g_.map("plus", {whole_map("mul", c.year, 12), c.month}, whole), 1);
+}
+VectorId Translator::first_of_year(VectorId year) { return first_of_month(whole_map("mul", year, 12)); }
+
+// Monday of the week.
+VectorId Translator::monday_of(VectorId days) {
+  return g_.map("minus", {days, floor_mod(whole_map("plus", days, 3, g_[days].bounds + Bounds::of(3, 3)), 7)}, whole);
+}
+
+// --- Parts ---------------------------------------------------------------------------------------
+
+Cell Translator::date_part(const Expression& e, std::span<const Cell> a, std::string_view part) {
+  const Cell& c = a[0];
+  const bool has_date = c.type.id == TypeId::date || c.type.id == TypeId::timestamp;
+  if (!has_date && c.type.id != TypeId::time) {
+    no_rule(e, a);
+    return failed(e.type);
+  }
+  const auto done = [&](VectorId v) {
+    if (is_floating(e.type) && !hir::is_float(g_[v].type)) v = g_.cast(v, BasicType::f64);
+    return strict(e.type, v, a);
+  };
+  // Of the time of day, as quotient and remainder.
+  struct Clock {
+    std::string_view part;
+    int64_t modulus, unit;
+  };
+  static constexpr Clock clocks[] = {{"hour", day_us, hour_us},
+                                     {"minute", hour_us, minute_us},
+                                     {"second", minute_us, second_us},
+                                     {"millisecond", minute_us, 1000},
+                                     {"microsecond", minute_us, 1}};
+  for (const Clock& clock : clocks)
+    if (part == clock.part) return done(floor_div(floor_mod(time_of_day(c), clock.modulus), clock.unit));
+  if (part == "epoch") {
+    const VectorId micros = g_.cast(micros_of(c), BasicType::f64);
+    return done(g_.map("div", {micros, g_.real(BasicType::f64, second_us)}, BasicType::f64));
+  }
+  if (part == "epoch_ms") return done(floor_div(micros_of(c), 1000));
+  if (part == "epoch_us") return done(micros_of(c));
+  if (!has_date) {
+    no_rule(e, a);
+    return failed(e.type);
+  }
+  if (part == "dayofweek") return done(floor_mod(whole_map("plus", days_of(c), 4), 7));
+  if (part == "isodow") return done(whole_map("plus", floor_mod(whole_map("plus", days_of(c), 3), 7), 1));
+  if (part == "week" || part == "isoyear" || part == "yearweek") {
+    const VectorId thursday = whole_map("plus", monday_of(days_of(c)), 3);
+    const VectorId year = civil_of(date_of(thursday)).year;
+    if (part == "isoyear") return done(year);
+    const VectorId of_year = g_.map("minus", {thursday, first_of_year(year)}, whole, Bounds::of(0, 365));
+    const VectorId week = whole_map("plus", whole_map("div", of_year, 7, Bounds::of(0, 52)), 1, Bounds::of(1, 53));
+    if (part == "week") return done(week);
+    return done(g_.map("plus", {whole_map("mul", year, 100), week}, whole));
+  }
+  const Civil civil = civil_of(c);
+  if (part == "year") return done(civil.year);
+  if (part == "month") return done(civil.month);
+  if (part == "day") return done(civil.day);
+  if (part == "quarter") return done(whole_map("div", whole_map("plus", civil.month, 2), 3, Bounds::of(1, 4)));
+  if (part == "decade") return done(whole_map("div", civil.year, 10));
+  if (part == "century") return done(whole_map("plus", whole_map("div", whole_map("minus", civil.year, 1), 100), 1));
+  if (part == "millennium") return done(whole_map("plus", whole_map("div", whole_map("minus", civil.year, 1), 1000), 1));
+  if (part == "era") return done(g_.cast(g_.map("gt", {civil.year, g_.integer(whole, 0)}, truth), whole));
+  if (part == "dayofyear")
+    return done(whole_map("plus", g_.map("minus", {days_of(c), first_of_year(civil.year)}, whole), 1, Bounds::of(1, 366)));
+  no_rule(e, a);
+  return failed(e.type);
+}
+
+namespace {
+
+struct Unit {
+  std::string_view names[5];
+  int64_t months, micros;  // of one unit: one of the two; or neither
+  std::string_view part;
+};
+constexpr Unit units[] = {
+    {{"millennium", "millennia", "mil", "mils", ""}, 12000, 0, "millennium"},
+    {{"century", "centuries", "cent", "c", ""}, 1200, 0, "century"},
+    {{"decade", "decades", "dec", "decs", ""}, 120, 0, "decade"},
+    {{"year", "years", "yr", "y", "yrs"}, 12, 0, "year"},
+    {{"quarter", "quarters", "", "", ""}, 3, 0, "quarter"},
+    {{"month", "months", "mon", "mons", ""}, 1, 0, "month"},
+    {{"week", "weeks", "w", "weekofyear", ""}, 0, 7 * day_us, "week"},
+    {{"day", "days", "d", "dayofmonth", ""}, 0, day_us, "day"},
+    {{"hour", "hours", "hr", "h", "hrs"}, 0, hour_us, "hour"},
+    {{"minute", "minutes", "min", "m", "mins"}, 0, minute_us, "minute"},
+    {{"second", "seconds", "sec", "s", "secs"}, 0, second_us, "second"},
+    {{"millisecond", "milliseconds", "ms", "msec", "msecs"}, 0, 1000, "millisecond"},
+    {{"microsecond", "microseconds", "us", "usec", "usecs"}, 0, 1, "microsecond"},
+};
+
+const Unit* unit_of(const Graph& g, const Cell& name) {
+  std::optional<std::string> text = g[name.value].text;
+  if (!text || !is_none(name.valid)) return nullptr;
+  for (char& c : *text)
+    if (c >= 'A' && c <= 'Z') c = static_cast<char>(c + 32);
+  for (const Unit& u : units)
+    for (std::string_view n : u.names)
+      if (!n.empty() && n == *text) return &u;
+  return nullptr;
+}
+
+bool is_moment(Type t) { return t.id == TypeId::date || t.id == TypeId::timestamp; }
+
+}  // namespace
+
+Cell Translator::truncation(const Expression& e, std::span<const Cell> a, std::string_view) {
+  const Unit* unit = unit_of(g_, a[0]);
+  const Cell& c = a[1];
+  if (!unit || !is_moment(c.type) || !is_moment(e.type)) {
+    no_rule(e, a);
+    return failed(e.type);
+  }
+  VectorId micros;
+  if (unit->months > 0) {
+    const VectorId months = whole_map("mul", floor_div(months_of(civil_of(c)), unit->months), unit->months);
+    micros = whole_map("mul", first_of_month(months), day_us);
+  } else if (unit->part == "week") {
+    micros = whole_map("mul", monday_of(days_of(c)), day_us);
+  } else {
+    micros = whole_map("mul", floor_div(micros_of(c), unit->micros), unit->micros);
+  }
+  const Cell moment{micros, nothing, {TypeId::timestamp}};
+  return strict(e.type, e.type.id == TypeId::date ? date_of(days_of(moment)) : micros, {&c, 1});
+}
+
+// date_diff: how many ends of a unit lie between; date_sub: how many whole units.
+Cell Translator::difference(const Expression& e, std::span<const Cell> a, std::string_view builtin) {
+  const Unit* unit = unit_of(g_, a[0]);
+  const bool whole_units = builtin == "whole";
+  if (!unit || !is_moment(a[1].type) || !is_moment(a[2].type) || (whole_units && unit->months > 0)) {
+    no_rule(e, a);
+    return failed(e.type);
+  }
+  const auto place = [&](const Cell& c) {
+    if (unit->months > 0) return floor_div(months_of(civil_of(c)), unit->months);
+    if (unit->part == "week") return days_of(c);
+    return whole_units ? micros_of(c) : floor_div(micros_of(c), unit->micros);
+  };
+  VectorId v = g_.map("minus", {place(a[2]), place(a[1])}, whole);
+  if (whole_units && unit->part != "week")
+    v = whole_map("div", v, unit->micros);
+  else if (unit->part == "week")
+    v = whole_units ? whole_map("div", g_.map("minus", {micros_of(a[2]), micros_of(a[1])}, whole), unit->micros)
+                    : whole_map("div", v, 7);
+  return strict(e.type, v, a.subspan(1));
+}
+
+// --- Intervals -----------------------------------------------------------------------------------
+
+// to_months(n) and its kin.
+Cell Translator::interval(const Expression& e, std::span<const Cell> a, std::string_view unit) {
+  if (!is_exact(a[0].type) || scale_of(a[0].type) > 0) {
+    no_rule(e, a);
+    return failed(e.type);
+  }
+  const VectorId zero = g_.integer(whole, 0), n = g_.cast(a[0].value, whole);
+  for (const Unit& u : units) {
+    if (u.part != unit) continue;
+    Cell out{zero, a[0].valid, e.type, zero, zero};
+    if (u.months > 0)
+      out.value = whole_map("mul", n, u.months);
+    else if (u.micros >= day_us)
+      out.days = whole_map("mul", n, u.micros / day_us);
+    else
+      out.micros = whole_map("mul", n, u.micros);
+    return out;
+  }
+  no_rule(e, a);
+  return failed(e.type);
+}
+
+// A moment moved by an interval, forwards or back.
+Cell Translator::shifted(Type type, const Cell& moment, const Cell& by, bool back) {
+  const auto moved = [&](VectorId x, VectorId y) {
+    const std::string_view builtin = back ? "minus" : "plus";
+    const Bounds p = g_[x].bounds, q = g_[y].bounds;
+    return g_.map(builtin, {x, y}, whole, back ? p - q : p + q);
+  };
+  const auto is_zero = [&](VectorId v) { return g_.is_literal(v) && g_[v].bounds.most == 0 && g_[v].bounds.least == 0; };
+  VectorId days = days_of(moment), time = time_of_day(moment);
+  if (!is_zero(by.value)) {
+    const Civil civil = civil_of(moment);
+    const VectorId months = moved(months_of(civil), by.value);
+    const VectorId first = first_of_month(months);
+    const VectorId length = g_.map("minus", {first_of_month(whole_map("plus", months, 1)), first}, whole, Bounds::of(28, 31));
+    const VectorId day = g_.select(g_.map("gt", {civil.day, length}, truth), length, civil.day);
+    days = whole_map("minus", g_.map("plus", {first, day}, whole), 1);
+  }
+  if (!is_zero(by.days)) days = moved(days, by.days);
+  if (type.id == TypeId::date && is_zero(by.micros)) {
+    const Cell both[] = {moment, by};
+    return strict(type, date_of(days), both);
+  }
+  if (!is_zero(by.micros)) time = moved(time, by.micros);
+  const VectorId micros = g_.map("plus", {whole_map("mul", days, day_us), time}, whole);
+  const Cell both[] = {moment, by};
+  const Cell out{micros, nothing, {TypeId::timestamp}};
+  return strict(type, type.id == TypeId::date ? date_of(days_of(out)) : micros, both);
+}
+
+Cell Translator::last_day(const Expression& e, std::span<const Cell> a, std::string_view) {
+  if (!is_moment(a[0].type)) {
+    no_rule(e, a);
+    return failed(e.type);
+  }
+  const VectorId next = first_of_month(whole_map("plus", months_of(civil_of(a[0])), 1));
+  return strict(e.type, date_of(whole_map("minus", next, 1)), a);
+}
+
+Cell Translator::make_date(const Expression& e, std::span<const Cell> a, std::string_view) {
+  for (const Cell& c : a)
+    if (!is_integral(c.type)) {
+      no_rule(e, a);
+      return failed(e.type);
+    }
+  const VectorId year = g_.cast(a[0].value, whole), month = g_.cast(a[1].value, whole), day = g_.cast(a[2].value, whole);
+  const auto within = [&](VectorId v, VectorId least, VectorId most) {
+    return g_.and_(g_.map("geq", {v, least}, truth), g_.map("leq", {v, most}, truth));
+  };
+  const auto number = [&](int64_t n) { return g_.integer(whole, n); };
+  const VectorId months = whole_map("minus", g_.map("plus", {whole_map("mul", year, 12), month}, whole), 1);
+  const VectorId first = first_of_month(months);
+  const VectorId length = g_.map("minus", {first_of_month(whole_map("plus", months, 1)), first}, whole);
+  const VectorId holds = g_.and_(g_.and_(within(month, number(1), number(12)), within(day, number(1), length)),
+                                 within(year, number(-290307), number(294247)));
+  const VectorId days = whole_map("minus", g_.map("plus", {first, day}, whole), 1);
+  const VectorId date = date_of(g_.select(holds, days, number(0)));
+  return strict(e.type, demanded(date, holds, a, "a date is out of range"), a);
+}
+
+// Names of days and months, and strftime: text of the moment.
+Cell Translator::formatted(const Expression& e, std::span<const Cell> a, std::string_view format) {
+  const bool swapped = a.size() == 2 && a[0].type.id == TypeId::varchar;
+  const Cell& c = a[swapped ? 1 : 0];
+  if (!is_moment(c.type)) {
+    no_rule(e, a);
+    return failed(e.type);
+  }
+  const Cell micros{micros_of(c), c.valid, {TypeId::bigint}};
+  const Cell how = a.size() == 2 ? a[swapped ? 0 : 1]
+                                 : Cell{g_.text(BasicType::str, format), nothing, {TypeId::varchar}};
+  return text_cell(e.type, "strftime", {micros, how});
+}
+
+}  // namespace rndn::sql

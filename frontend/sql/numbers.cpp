@@ -1,0 +1,383 @@
+// Arithmetic, rounding and functions of numbers.
+//
+// Exact numbers stay exact, in 64 bits or where bounds ask for it in 128 (casts.cpp); functions of
+// floats are HorseIR's. Overflow, and division of integers by zero, are errors for the rows for which
+// they count. Left out: bit operations that are no arithmetic.
+#include <algorithm>
+#include <bit>
+#include <cmath>
+#include <limits>
+
+#include "frontend/sql/translator.h"
+
+namespace rndn::sql {
+
+using hir::BasicType;
+
+Cell Translator::arithmetic(const Expression& e, std::span<const Cell> a,
+                            std::string_view builtin) {
+  const BasicType type = basic_of(e.type);
+  const auto refuse = [&] {
+    no_rule(e, a);
+    return failed(e.type);
+  };
+  const auto is_moment = [](Type t) {
+    return t.id == TypeId::date || t.id == TypeId::timestamp;
+  };
+  if (a.size() == 2 && a[1].type.id == TypeId::interval && is_moment(a[0].type))
+    return shifted(e.type, a[0], a[1], builtin == "minus");
+  if (a.size() == 2 && builtin == "plus" && a[0].type.id == TypeId::interval && is_moment(a[1].type))
+    return shifted(e.type, a[1], a[0], false);
+  if (a.size() == 2 && builtin == "plus" && e.type.id == TypeId::timestamp &&
+      (a[0].type.id == TypeId::time) != (a[1].type.id == TypeId::time) &&
+      (a[0].type.id == TypeId::date) != (a[1].type.id == TypeId::date))
+    return strict(e.type, g_.map("plus", {micros_of(a[0]), micros_of(a[1])}, BasicType::i64), a);
+  if (a.size() == 1) {
+    if (!is_exact(a[0].type) && !is_floating(a[0].type)) return refuse();
+    if (builtin == "plus") return a[0];
+    if (builtin != "minus") return refuse();
+    const Bounds bounds = Bounds::of(0, 0) - known_bounds(a[0]);
+    if (!is_exact(e.type))
+      return {g_.map("neg", {a[0].value}, g_[a[0].value].type, bounds), a[0].valid, e.type};
+    if (!bounds_of(e.type).known) within_type(bounds, "a negation", e.type);
+    const BasicType made = hir::widest(g_[a[0].value].type, fitting(bounds));
+    return {checked(g_.map("neg", {g_.cast(a[0].value, made)}, made, bounds), bounds, e.type,
+                    "the negated value"),
+            a[0].valid, e.type};
+  }
+  const VectorId x = a[0].value, y = a[1].value;
+  const Bounds p = known_bounds(a[0]), q = known_bounds(a[1]);
+  const Bounds bounds = builtin == "plus" ? p + q : builtin == "minus" ? p - q : p * q;
+  if (is_floating(e.type) && is_floating(a[0].type) && is_floating(a[1].type))
+    return strict(e.type, g_.map(builtin, {x, y}, type), a);
+  const bool dates[] = {a[0].type.id == TypeId::date, a[1].type.id == TypeId::date};
+  if (e.type.id == TypeId::date && dates[0] != dates[1] && is_integral(a[dates[0] ? 1 : 0].type))
+    return strict(e.type, g_.map(builtin, {x, y}, BasicType::date, bounds), a);
+  if (builtin == "minus" && dates[0] && dates[1] && is_integral(e.type))
+    return strict(e.type, g_.cast(g_.map("minus", {x, y}, BasicType::i32, bounds), type), a);
+  if (!is_exact(e.type) || !is_exact(a[0].type) || !is_exact(a[1].type)) return refuse();
+  if (e.type.id == TypeId::decimal && builtin != "mul" &&
+      (scale_of(a[0].type) > e.type.scale || scale_of(a[1].type) > e.type.scale))
+    return refuse();
+  if (e.type.id == TypeId::decimal && builtin == "mul" &&
+      scale_of(a[0].type) + scale_of(a[1].type) != e.type.scale)
+    return refuse();
+  const bool scaled = e.type.id == TypeId::decimal && builtin != "mul";
+  const VectorId left = scaled ? rescaled(a[0], e.type.scale) : x;
+  const VectorId right = scaled ? rescaled(a[1], e.type.scale) : y;
+  const auto of = [&](VectorId v, const Cell& c) { return g_[v].bounds.known ? g_[v].bounds : known_bounds(c); };
+  const Bounds l = of(left, a[0]), r = of(right, a[1]);
+  const Bounds exact = builtin == "plus" ? l + r : builtin == "minus" ? l - r : l * r;
+  // A product of two 64-bit numbers has 127 bits, which is more than bounds tell.
+  const bool is_wide_product = builtin == "mul" && l.fits_i64() && r.fits_i64() && bounds_of(e.type).known;
+  if (!is_wide_product && !bounds_of(e.type).known)
+    within_type(exact, fmt::format("the function {}", name_of(e.function)), e.type);
+  const BasicType made =
+      hir::widest(hir::widest(type, hir::widest(g_[left].type, g_[right].type)), fitting(exact));
+  const VectorId result = g_.map(builtin, {g_.cast(left, made), g_.cast(right, made)}, made, exact);
+  return strict(e.type, checked(result, exact, e.type, fmt::format("the result of {}", name_of(e.function))), a);
+}
+
+Cell Translator::divide(const Expression& e, std::span<const Cell> a, std::string_view) {
+  const BasicType type = basic_of(e.type);
+  if (!is_floating(e.type) || !is_floating(a[0].type) || !is_floating(a[1].type)) {
+    no_rule(e, a);
+    return failed(e.type);
+  }
+  return strict(e.type, g_.map("div", {a[0].value, a[1].value}, type), a);
+}
+
+// // and %. Zeros among the divisors of rows that do not count become ones.
+Cell Translator::integer_division(const Expression& e, std::span<const Cell> a,
+                                  std::string_view builtin) {
+  constexpr std::string_view message = "division by zero";
+  const BasicType truth = BasicType::boolean;
+  const VectorId x = a[0].value, y = a[1].value;
+  if (is_floating(e.type) && is_floating(a[0].type) && is_floating(a[1].type)) {
+    const VectorId v = g_.map(builtin, {x, y}, basic_of(e.type));
+    if (builtin == "mod") return strict(e.type, v, a);
+    const VectorId holds = g_.map("neq", {y, g_.zero(g_[y].type)}, truth);
+    return strict(e.type, demanded(v, holds, a, message), a);
+  }
+  const bool exact = is_exact(a[0].type) && is_exact(a[1].type) && is_exact(e.type);
+  if (!exact || scale_of(a[0].type) != scale_of(a[1].type) ||
+      (scale_of(a[0].type) > 0 && (builtin != "mod" || scale_of(e.type) != scale_of(a[0].type)))) {
+    no_rule(e, a);
+    return failed(e.type);
+  }
+  const BasicType type = hir::widest(basic_of(e.type), hir::widest(g_[x].type, g_[y].type));
+  const VectorId p = g_.cast(x, type), q = g_.cast(y, type);
+  const Bounds by = g_[y].bounds, of = g_[x].bounds, all = bounds_of(e.type);
+  const bool may_be_zero = !by.known || (by.least <= 0 && by.most >= 0);
+  const VectorId safe =
+      may_be_zero ? g_.select(g_.map("eq", {q, g_.zero(type)}, truth), g_.integer(type, 1), q) : q;
+  VectorId v = g_.map(builtin, {p, safe}, type, of.known && builtin == "mod" ? rndn::sql::join(of, Bounds::of(0, 0)) : all);
+  if (may_be_zero) v = demanded(v, g_.map("neq", {q, g_.zero(type)}, truth), a, message, g_[v].bounds);
+  // The least integer by -1 has no place in its type.
+  const bool may_overflow = builtin == "div" && all.known && (!by.known || by.within(by.least, by.most)) &&
+                            (!by.known || (by.least <= -1 && by.most >= -1)) &&
+                            (!of.known || of.least <= all.least);
+  if (may_overflow) {
+    const VectorId wrong = g_.and_(g_.map("eq", {p, g_.integer(type, all.least)}, truth),
+                                   g_.map("eq", {q, g_.integer(type, -1)}, truth));
+    v = demanded(v, g_.not_(wrong), a, "a quotient is out of range", all);
+  }
+  return strict(e.type, v, a);
+}
+
+Cell Translator::magnitude(const Expression& e, std::span<const Cell> a, std::string_view builtin) {
+  if (!is_exact(e.type) && !is_floating(e.type)) {
+    no_rule(e, a);
+    return failed(e.type);
+  }
+  const Bounds b = known_bounds(a[0]);
+  const Bounds out = b.known ? Bounds::of(0, std::max(b.most, -b.least)) : Bounds{};
+  const BasicType own = g_[a[0].value].type;
+  if (!is_exact(e.type) || !b.known)
+    return {g_.map(builtin, {a[0].value}, own, out), a[0].valid, e.type};
+  const VectorId v = g_.cast(a[0].value, hir::widest(own, fitting(out)));
+  return {checked(g_.map(builtin, {v}, g_[v].type, out), out, e.type, "the result of abs"),
+          a[0].valid, e.type};
+}
+
+// A builtin of floats.
+Cell Translator::real_function(const Expression& e, std::span<const Cell> a, std::string_view builtin) {
+  std::vector<VectorId> arguments;
+  for (const Cell& c : a) {
+    if (!is_floating(c.type) || !is_floating(e.type)) {
+      no_rule(e, a);
+      return failed(e.type);
+    }
+    arguments.push_back(g_.cast(c.value, BasicType::f64));
+  }
+  return strict(e.type, g_.map(builtin, arguments, BasicType::f64), a);
+}
+
+// log(x) to base 10, and log(base, x).
+Cell Translator::logarithm(const Expression& e, std::span<const Cell> a, std::string_view) {
+  return real_function(e, a, a.size() == 1 ? "log10" : "logb");
+}
+
+// Degrees and radians.
+Cell Translator::angle(const Expression& e, std::span<const Cell> a, std::string_view builtin) {
+  constexpr double half_turn = 3.14159265358979323846;
+  const double factor = builtin == "degrees" ? 180 / half_turn : half_turn / 180;
+  if (!is_floating(a[0].type)) {
+    no_rule(e, a);
+    return failed(e.type);
+  }
+  return strict(e.type,
+                g_.map("mul", {g_.cast(a[0].value, BasicType::f64), g_.real(BasicType::f64, factor)}, BasicType::f64),
+                a);
+}
+
+// isnan, isinf, isfinite of floats.
+Cell Translator::float_class(const Expression& e, std::span<const Cell> a, std::string_view builtin) {
+  if (!is_floating(a[0].type)) {
+    no_rule(e, a);
+    return failed(e.type);
+  }
+  const BasicType type = g_[a[0].value].type, truth = BasicType::boolean;
+  const VectorId infinity = g_.map("div", {g_.real(type, 1), g_.real(type, 0)}, type);
+  const VectorId size = g_.map("abs", {a[0].value}, type);
+  VectorId v;
+  if (builtin == "finite")
+    v = g_.map("lt", {size, infinity}, truth);
+  else if (builtin == "infinite")
+    v = g_.map("eq", {size, infinity}, truth);
+  else
+    v = g_.not_(g_.map("leq", {size, infinity}, truth));
+  return strict(e.type, v, a);
+}
+
+// The sign as an integer.
+Cell Translator::sign(const Expression& e, std::span<const Cell> a, std::string_view) {
+  const VectorId x = a[0].value;
+  if (!is_integral(e.type) || (!is_exact(a[0].type) && !is_floating(a[0].type))) {
+    no_rule(e, a);
+    return failed(e.type);
+  }
+  const BasicType i16 = BasicType::i16;
+  if (!hir::is_wide(g_[x].type)) return strict(e.type, g_.map("signum", {x}, i16, Bounds::of(-1, 1)), a);
+  const VectorId zero = g_.zero(g_[x].type);
+  const VectorId above = g_.cast(g_.map("gt", {x, zero}, BasicType::boolean), i16);
+  const VectorId below = g_.cast(g_.map("lt", {x, zero}, BasicType::boolean), i16);
+  return strict(e.type, g_.map("minus", {above, below}, i16, Bounds::of(-1, 1)), a);
+}
+
+namespace {
+
+// Literal integers as they are; nothing else.
+std::optional<int64_t> literal(const Graph& g, const Cell& c) {
+  const Vector& v = g[c.value];
+  if (!g.is_literal(c.value) || !is_none(c.valid) || !v.bounds.fits_i64()) return std::nullopt;
+  return static_cast<int64_t>(v.bounds.least);
+}
+
+}  // namespace
+
+// A float rounded to a number of digits, half away from zero, as its exact value says: where the
+// product or quotient by a power of ten is a half, what it was rounded by decides. The error of the
+// product is found in parts of 26 bits (Dekker, A Floating-Point Technique for Extending the
+// Available Precision, 1971).
+VectorId Translator::rounded_at(VectorId x, double factor, bool behind_point) {
+  const BasicType type = BasicType::f64, truth = BasicType::boolean;
+  const auto real = [&](double value) { return g_.real(type, value); };
+  const auto of = [&](std::string_view builtin, VectorId a, VectorId b) { return g_.map(builtin, {a, b}, type); };
+  const VectorId by = real(factor), p = of(behind_point ? "mul" : "div", x, by);
+  const auto split = [](double value) {
+    const double wide = 134217729.0 * value;
+    return wide - (wide - value);
+  };
+  // What x has beyond p times or by the factor.
+  const auto beyond = [&](VectorId a, double b, VectorId product) {
+    const VectorId wide = of("mul", a, real(134217729.0));
+    const VectorId high = of("minus", wide, of("minus", wide, a)), low = of("minus", a, high);
+    const double b_high = split(b), b_low = b - b_high;
+    VectorId error = of("minus", of("mul", high, real(b_high)), product);
+    error = of("plus", error, of("mul", high, real(b_low)));
+    error = of("plus", error, of("mul", low, real(b_high)));
+    return of("plus", error, of("mul", low, real(b_low)));
+  };
+  VectorId rest;
+  if (behind_point) {
+    rest = beyond(x, factor, p);
+  } else {  // x - p factor, in two steps that are exact near a half
+    const VectorId back = of("mul", p, by);
+    rest = of("minus", of("minus", x, back), beyond(p, factor, back));
+  }
+  const VectorId rounded = g_.map("round", {p}, type);
+  const VectorId is_half = g_.map("eq", {g_.map("abs", {of("minus", rounded, p)}, type), real(0.5)}, truth);
+  const VectorId is_less = g_.map("lt", {of("mul", g_.cast(g_.map("signum", {p}, BasicType::i16), type), rest), real(0)}, truth);
+  const VectorId nearer = g_.map("minus", {rounded, g_.cast(g_.map("signum", {p}, BasicType::i16), type)}, type);
+  const VectorId whole = g_.select(g_.and_(is_half, is_less), nearer, rounded);
+  const VectorId out = of(behind_point ? "div" : "mul", whole, by);
+  const VectorId infinity = of("div", real(1), real(0));
+  const VectorId finite = g_.map("lt", {g_.map("abs", {out}, type), infinity}, truth);
+  return g_.select(finite, out, behind_point ? x : real(0));
+}
+
+// round, floor, ceil, trunc, with digits behind the point if the second argument says so.
+Cell Translator::rounding(const Expression& e, std::span<const Cell> a, std::string_view builtin) {
+  std::optional<int64_t> digits = a.size() == 2 ? literal(g_, a[1]) : 0;
+  const VectorId x = a[0].value;
+  if (!digits || (!is_exact(a[0].type) && !is_floating(a[0].type))) {
+    no_rule(e, a);
+    return failed(e.type);
+  }
+  digits = std::clamp<int64_t>(*digits, -400, 400);
+  if (is_floating(a[0].type)) {
+    const BasicType type = g_[x].type, truth = BasicType::boolean;
+    const auto rounded = [&](VectorId v) {
+      if (builtin != "trunc") return g_.map(builtin, {v}, type);
+      return g_.select(g_.map("lt", {v, g_.real(type, 0)}, truth), g_.map("ceil", {v}, type),
+                       g_.map("floor", {v}, type));
+    };
+    if (*digits == 0) return strict(e.type, rounded(x), {a.data(), 1});
+    const double factor = std::pow(10.0, static_cast<double>(std::abs(*digits)));
+    if (!std::isfinite(factor)) return *digits > 0 ? a[0] : strict(e.type, g_.real(type, 0), {a.data(), 1});
+    const VectorId by = g_.real(type, factor);
+    if (builtin == "round" && type == BasicType::f64)
+      return strict(e.type, rounded_at(x, factor, *digits > 0), {a.data(), 1});
+    const VectorId out = g_.map(*digits > 0 ? "div" : "mul",
+                                {rounded(g_.map(*digits > 0 ? "mul" : "div", {x, by}, type)), by}, type);
+    const VectorId infinity = g_.map("div", {g_.real(type, 1), g_.real(type, 0)}, type);
+    const VectorId finite = g_.map("lt", {g_.map("abs", {out}, type), infinity}, truth);
+    return strict(e.type, g_.select(finite, out, *digits > 0 ? x : g_.real(type, 0)), {a.data(), 1});
+  }
+  const int64_t scale = scale_of(a[0].type);
+  if (*digits >= scale) return cast_cell(a[0], e.type, false);
+  if (*digits < 0 && builtin != "round" && builtin != "trunc") {
+    no_rule(e, a);
+    return failed(e.type);
+  }
+  const int64_t drop = scale - *digits;
+  if (drop > 37) return strict(e.type, g_.zero(BasicType::i64), {a.data(), 1});
+  const BasicType type =
+      holding(hir::widest(g_[x].type, BasicType::i64), Bounds::of(0, power_of_ten(static_cast<unsigned>(drop))));
+  const VectorId by = g_.integer(type, power_of_ten(static_cast<unsigned>(drop)));
+  VectorId v = g_.cast(x, type);
+  const __int128 factor = power_of_ten(static_cast<unsigned>(drop));
+  const Bounds known = g_[x].bounds.known ? g_[x].bounds : bounds_of(a[0].type);
+  const Bounds less = known.known ? Bounds::of(known.least / factor - 1, known.most / factor + 1) : Bounds{};
+  if (builtin == "round") {
+    v = decimal_down(a[0], static_cast<unsigned>(drop), e.type).value;
+  } else if (builtin == "trunc") {
+    v = g_.map("div", {v, by}, type, less);
+  } else {
+    const VectorId cut = g_.map("div", {v, by}, type, less);
+    const VectorId back = g_.map("mul", {cut, by}, type, known);
+    const bool up = builtin == "ceil";
+    const VectorId apart = g_.map(up ? "gt" : "lt", {v, back}, BasicType::boolean);
+    v = g_.map(up ? "plus" : "minus", {cut, g_.cast(apart, type)}, type, less);
+  }
+  if (*digits < 0) {
+    const Bounds scaled = less * Bounds::of(power_of_ten(static_cast<unsigned>(-*digits)), power_of_ten(static_cast<unsigned>(-*digits)));
+    v = g_.map("mul", {v, g_.integer(g_[v].type, power_of_ten(static_cast<unsigned>(-*digits)))}, g_[v].type, scaled);
+  }
+  return in_range(strict(e.type, v, {a.data(), 1}), g_[v].bounds, false, a[0]);
+}
+
+// greatest and least of what is no null; NaN is greater than all else.
+Cell Translator::extreme(const Expression& e, std::span<const Cell> a, std::string_view builtin) {
+  Cell out = a[0];
+  for (const Cell& next : a.subspan(1)) {
+    Cell x = out, y = next;
+    unify(x, y);
+    if (error_) return failed(e.type);
+    const BasicType truth = BasicType::boolean;
+    VectorId better = g_.map(builtin, {y.value, x.value}, truth);
+    if (is_floating(e.type)) {
+      const VectorId odd = builtin == "gt" ? y.value : x.value;
+      better = g_.or_(better, g_.not_(g_.map("eq", {odd, odd}, truth)));
+    }
+    const VectorId takes = g_.and_(valid_of(y), g_.or_(better, g_.not_(valid_of(x))));
+    const VectorId v = g_.select(takes, y.value, x.value);
+    out = {v, nothing, e.type};
+    if (!is_none(x.valid) && !is_none(y.valid)) out.valid = g_.or_(x.valid, y.valid);
+  }
+  out.type = e.type;
+  return out;
+}
+
+// Bit operations that are arithmetic: ~x, shifts by a constant, and the low bits.
+Cell Translator::bits(const Expression& e, std::span<const Cell> a, std::string_view builtin) {
+  const auto refuse = [&] {
+    fail("the function {} has a translation for ~x, shifts by constants and x & (2^n - 1) alone",
+         name_of(e.function));
+    return failed(e.type);
+  };
+  if (!is_integral(e.type) || !is_integral(a[0].type)) return refuse();
+  const BasicType type = BasicType::i64, truth = BasicType::boolean;
+  const VectorId x = g_.cast(a[0].value, hir::widest(g_[a[0].value].type, type));
+  const Bounds all = bounds_of(e.type);
+  if (builtin == "not") {
+    const bool is_signed = all.least < 0;
+    const __int128 top = is_signed ? -1 : all.most;
+    return strict(e.type, g_.map("minus", {g_.integer(type, top), x}, type, all), a);
+  }
+  const std::optional<int64_t> by = literal(g_, a[1]);
+  if (!by) return refuse();
+  const unsigned width = e.type.id == TypeId::bigint ? 64 : std::bit_width(static_cast<uint64_t>(all.most - all.least));
+  if (builtin == "right") {
+    if (*by < 0 || *by >= width) return strict(e.type, g_.integer(type, 0), a);
+    return strict(e.type, *by == 63 ? g_.map("neg", {g_.cast(g_.map("lt", {x, g_.zero(type)}, truth), type)}, type)
+                                    : floor_div(x, int64_t{1} << *by), a);
+  }
+  if (builtin == "left") {
+    const Bounds fits = Bounds::of(0, *by >= 0 && *by < 63 ? all.most >> *by : 0);
+    const VectorId holds =
+        *by < 0 || *by >= width ? g_.integer(truth, 0)
+                                : g_.and_(g_.map("geq", {x, g_.zero(type)}, truth),
+                                          g_.map("leq", {x, g_.integer(type, fits.most)}, truth));
+    const VectorId v = *by < 0 || *by > 62 ? g_.integer(type, 0)
+                                           : g_.map("mul", {x, g_.integer(type, int64_t{1} << *by)}, type, all);
+    return strict(e.type, demanded(v, holds, a, "a left shift is out of range", all), a);
+  }
+  const auto mask = static_cast<uint64_t>(*by);
+  if (*by < 0 || (mask & (mask + 1)) != 0 || *by == INT64_MAX) return refuse();
+  return strict(e.type, g_.map("minus", {x, g_.map("mul", {floor_div(x, *by + 1), g_.integer(type, *by + 1)}, type)},
+                               type, Bounds::of(0, *by)), a);
+}
+
+}  // namespace rndn::sql

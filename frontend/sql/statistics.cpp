@@ -1,0 +1,307 @@
+// Aggregates beyond sums and extremes: moments, quantiles, rows chosen by an order, texts joined.
+//
+// Variances and covariances are of sums of products. Those of integers and decimals are exact, in
+// 128 bits, where bounds prove that they fit; all else is floats less their mean over all rows,
+// whose sums are exact and rounded once, so that little cancels where groups lie near each other.
+// Quantiles and the row of an extreme come from one order of all rows by group, by whether they
+// count, and by value: a group's least place in it is where its rows begin. Left out: groups of
+// floats whose means lie hundreds of their deviations apart lose digits of their variances.
+#include <algorithm>
+#include <cmath>
+
+#include "frontend/sql/translator.h"
+
+namespace rndn::sql {
+
+using hir::BasicType;
+
+namespace {
+constexpr BasicType whole = BasicType::i64, truth = BasicType::boolean, real = BasicType::f64;
+}  // namespace
+
+// The cells of the arguments in the rows of the groups, and the rows that count: where the filter
+// holds and no argument among the first `needed` is null.
+Translator::Counted Translator::counted_of(const Expression& e, const Relation& in, const Groups& g, size_t needed) {
+  Counted out;
+  const VectorId filter = is_none(e.filter) ? nothing : evaluate(e.filter, in).value;
+  if (!is_none(filter)) out.rows = g.rows == in.space ? filter : g_.keep(g.rows, filter);
+  for (ExpressionId id : plan_.of(e.arguments)) {
+    Cell c = evaluate(id, in, filter);
+    if (error_) return out;
+    if (g.rows != in.space) c = keep(c, g.rows);
+    if (out.cells.size() < needed) out.rows = g_.and_(out.rows, c.valid);
+    out.cells.push_back(c);
+  }
+  if (!is_none(out.rows) && g_.is_true(out.rows)) out.rows = nothing;
+  if (is_none(out.rows))
+    out.number = g.one ? g_.count(g.rows) : reduce(g, "len", nothing, {});
+  else
+    out.number = reduce(g, "sum", g_.cast(g_.spread(out.rows, g.rows), whole), Bounds::of(0, static_cast<__int128>(g_[g.rows].most_rows)));
+  return out;
+}
+
+// The argument without the cast to a float that the planner puts around exact numbers.
+static ExpressionId exact_part(const Plan& plan, ExpressionId id) {
+  const Expression& e = plan[id];
+  if (e.kind != Expression::call || e.function != Function::cast || e.type.id != TypeId::double_) return id;
+  const ExpressionId inner = plan.of(e.arguments)[0];
+  const Type from = plan[inner].type;
+  return is_exact(from) && from.id != TypeId::hugeint ? inner : id;
+}
+
+// n times the covariance: the sum of products of what lies apart from the means.
+VectorId Translator::co_moment(const Groups& g, const Counted& c, const Cell& x, const Cell& y) {
+  const Bounds counts = Bounds::of(0, static_cast<__int128>(g_[g.rows].most_rows));
+  const auto counting = [&](VectorId v) {
+    v = g_.spread(v, g.rows);
+    return is_none(c.rows) ? v : g_.select(g_.spread(c.rows, g.rows), v, g_.zero(g_[v].type));
+  };
+  const VectorId n = g_.cast(c.number, real);
+  const auto divided = [&](VectorId a, VectorId b) { return g_.map("div", {a, b}, real); };
+  if (is_exact(x.type) && is_exact(y.type)) {
+    const Bounds p = rndn::sql::join(g_[x.value].bounds, Bounds::of(0, 0)), q = rndn::sql::join(g_[y.value].bounds, Bounds::of(0, 0));
+    const Bounds all = p * q * counts * counts;
+    if (all.known && (p * counts).fits_i64() && (q * counts).fits_i64()) {
+      const auto sum = [&](VectorId v, Bounds each) { return wide_sum(g, v, each, counts); };
+      const VectorId a = counting(g_.cast(x.value, whole)), b = counting(g_.cast(y.value, whole));
+      const BasicType type = holding(whole, p * q);
+      const VectorId products = g_.map("mul", {g_.cast(a, type), g_.cast(b, type)}, type, p * q);
+      const BasicType wide = BasicType::i128;
+      const VectorId left = g_.map("mul", {sum(products, p * q), g_.cast(c.number, wide)}, wide, all);
+      const VectorId right = g_.map("mul", {sum(a, p), sum(b, q)}, wide, all);
+      const VectorId apart = g_.cast(g_.map("minus", {left, right}, wide), real);
+      const double unit = std::pow(10.0, scale_of(x.type) + scale_of(y.type));
+      return divided(apart, g_.map("mul", {n, g_.real(real, unit)}, real));
+    }
+  }
+  Groups everything;
+  everything.one = true;
+  everything.rows = g.rows;
+  const auto centred = [&](const Cell& cell) {
+    const VectorId v = counting(cast_cell(cell, {TypeId::double_}).value);
+    const VectorId rows = is_none(c.rows) ? g_.count(g.rows)
+                                          : reduce(everything, "sum", g_.cast(g_.spread(c.rows, g.rows), whole), counts);
+    const VectorId some = g_.map("gt", {rows, g_.integer(whole, 0)}, truth);
+    const VectorId divisor = g_.select(some, g_.cast(rows, real), g_.real(real, 1));
+    const VectorId mean = divided(reduce(everything, "sum", v, {}), divisor);
+    return counting(g_.map("minus", {v, mean}, real));
+  };
+  const VectorId a = centred(x), b = centred(y);
+  const VectorId products = reduce(g, "sum", g_.map("mul", {a, b}, real), {});
+  const VectorId sums = g_.map("mul", {reduce(g, "sum", a, {}), reduce(g, "sum", b, {})}, real);
+  const VectorId safe = g_.select(g_.map("gt", {n, g_.real(real, 0)}, truth), n, g_.real(real, 1));
+  return g_.map("minus", {products, divided(sums, safe)}, real);
+}
+
+Cell Translator::moments(const Expression& e, const Relation& in, const Groups& g) {
+  Counted c = counted_of(e, in, g, 2);
+  if (error_) return failed(e.type);
+  std::vector<Cell> x;
+  for (size_t i = 0; i < c.cells.size(); ++i) {
+    const ExpressionId id = plan_.of(e.arguments)[i], inner = exact_part(plan_, id);
+    Cell cell = c.cells[i];
+    if (inner != id) {
+      cell = evaluate(inner, in);
+      if (g.rows != in.space) cell = keep(cell, g.rows);
+    }
+    if (!is_exact(cell.type) && !is_floating(cell.type)) {
+      fail("the aggregate {} of {} has no translation", name_of(e.aggregate_function), type_name(cell.type));
+      return failed(e.type);
+    }
+    x.push_back(cell);
+  }
+  const Aggregate f = e.aggregate_function;
+  const bool sample = f == Aggregate::stddev || f == Aggregate::stddev_samp || f == Aggregate::variance ||
+                      f == Aggregate::var_samp || f == Aggregate::covar_samp;
+  const bool root = f == Aggregate::stddev || f == Aggregate::stddev_samp || f == Aggregate::stddev_pop;
+  const VectorId n = g_.cast(c.number, real);
+  const VectorId one = g_.real(real, 1), zero = g_.real(real, 0);
+  const VectorId enough = g_.map("gt", {n, sample ? one : zero}, truth);
+  const auto not_below = [&](VectorId v) { return g_.select(g_.map("lt", {v, zero}, truth), zero, v); };
+  VectorId v = co_moment(g, c, x[0], x.back());
+  if (f == Aggregate::corr) {
+    const VectorId p = not_below(co_moment(g, c, x[0], x[0])), q = not_below(co_moment(g, c, x[1], x[1]));
+    const VectorId roots = g_.map("mul", {g_.map("sqrt", {p}, real), g_.map("sqrt", {q}, real)}, real);
+    return canonical(e.type, g_.map("div", {v, roots}, real), enough);
+  }
+  if (x.size() == 1) v = not_below(v);
+  const VectorId by = sample ? g_.map("minus", {n, one}, real) : n;
+  v = g_.map("div", {v, g_.select(enough, by, one)}, real);
+  if (root) v = g_.map("sqrt", {v}, real);
+  return canonical(e.type, v, enough);
+}
+
+// --- Rows by order -------------------------------------------------------------------------------
+
+// Rows in the order of their groups, those that count first, then by value; and the place of each.
+Translator::Ordered Translator::ordered_rows(const Groups& g, VectorId counted, VectorId value, bool descending) {
+  Ordered out;
+  std::vector<VectorId> keys = g.keys;
+  std::string directions;
+  for (size_t i = 0; i < keys.size(); ++i) directions += "1,";
+  if (!is_none(counted)) {
+    keys.push_back(counted);
+    directions += "0,";
+  }
+  keys.push_back(value);
+  directions += descending ? "0" : "1";
+  for (VectorId& k : keys) k = g_.spread(k, g.rows);
+  const double most = g_[g.rows].most_rows;
+  const Bounds places = Bounds::of(0, static_cast<__int128>(most));
+  const VectorId list = keys.size() == 1 ? keys[0] : g_.call("@list(", keys, whole, g.rows, "keys");
+  out.rows = g_.call("@order(", {list}, whole, g_.space(most), "order", places, fmt::format(", ({}):bool)", directions));
+  if (keys.size() == 1) out.rows = g_.call("@order(", {list}, whole, g_.space(most), "order", places, fmt::format(", {}:bool)", directions));
+  g_.change(out.rows).unique = true;
+  if (g.one) {
+    out.first = g_.integer(whole, 0);
+  } else {
+    const VectorId ranks =
+        g_.call("@index_a(", {g_.spread(g_.integer(whole, 0), g.rows), out.rows, g_.rows(g.rows)}, whole, g.rows, "rank", places);
+    out.first = reduce(g, "min", ranks, places);
+  }
+  return out;
+}
+
+// A vector's elements at places of an order, zeros where there is none.
+VectorId Translator::at_place(const Ordered& o, VectorId v, const Groups& g, VectorId place) {
+  v = g_.spread(v, g.rows);
+  const VectorId sorted = g_.pick(v, o.rows);
+  return g_.call("@index_or(", {sorted, place, g_.zero(g_[v].type)}, g_[v].type, g_[place].space, "at", g_[v].bounds);
+}
+
+Cell Translator::quantile(const Expression& e, const Relation& in, const Groups& g) {
+  const Aggregate f = e.aggregate_function;
+  const Counted c = counted_of(e, in, g, 1);
+  if (error_) return failed(e.type);
+  const Cell& x = c.cells[0];
+  const bool text = x.type.id == TypeId::varchar;
+  const bool discrete = f == Aggregate::quantile_disc || f == Aggregate::quantile || text;
+  const Ordered o = ordered_rows(g, c.rows, x.value, false);
+  const VectorId some = g_.map("gt", {c.number, g_.integer(whole, 0)}, truth);
+  const auto at = [&](VectorId place) {
+    return at_place(o, x.value, g, g_.map("plus", {o.first, place}, whole));
+  };
+  const auto number = [&](int64_t n) { return g_.integer(whole, n); };
+  if (discrete) {
+    // n - floor((1 - q) n), from 1 on, exactly.
+    const int64_t unit = 1000000000, part = std::llround(e.quantile * static_cast<double>(unit));
+    const VectorId rest = whole_map("div", whole_map("mul", c.number, unit - part), unit);
+    const VectorId last = g_.map("minus", {c.number, rest}, whole);
+    const VectorId from_one = g_.select(g_.map("lt", {last, number(1)}, truth), number(1), last);
+    return canonical(e.type, at(whole_map("minus", from_one, 1)), some);
+  }
+  const VectorId n = g_.select(some, whole_map("minus", c.number, 1), number(0));
+  const VectorId place = g_.map("mul", {g_.cast(n, real), g_.real(real, e.quantile)}, real);
+  const VectorId low = g_.cast(g_.map("floor", {place}, real), whole);
+  const VectorId high = g_.cast(g_.map("ceil", {place}, real), whole);
+  const VectorId part = g_.map("minus", {place, g_.cast(low, real)}, real);
+  Cell a{at(low), nothing, x.type}, b{at(high), nothing, x.type};
+  if (x.type.id == TypeId::date) {
+    a = {micros_of(a), nothing, {TypeId::timestamp}};
+    b = {micros_of(b), nothing, {TypeId::timestamp}};
+  }
+  if (is_floating(e.type)) {
+    const VectorId p = cast_cell(a, {TypeId::double_}).value, q = cast_cell(b, {TypeId::double_}).value;
+    const VectorId step = g_.map("mul", {g_.map("minus", {q, p}, real), part}, real);
+    // Of equal ends that are infinite there is no difference.
+    const VectorId v = g_.select(g_.map("eq", {p, q}, truth), p, g_.map("plus", {p, step}, real));
+    if (e.type.id == TypeId::real) {
+      fail("the aggregate {} of {} has no translation", name_of(f), type_name(x.type));
+      return failed(e.type);
+    }
+    return canonical(e.type, v, some);
+  }
+  const bool counts = (x.type.id == TypeId::decimal && x.type == e.type) || e.type.id == TypeId::timestamp ||
+                      (x.type.id == TypeId::time && x.type == e.type);
+  if (!counts) {
+    fail("the aggregate {} of {} has no translation", name_of(f), type_name(x.type));
+    return failed(e.type);
+  }
+  const VectorId from = g_.cast(a.value, real), to = g_.cast(b.value, real);
+  const VectorId step = g_.map("mul", {g_.map("minus", {to, from}, real), part}, real);
+  const VectorId v = g_.cast(g_.map("plus", {from, step}, real), whole);  // cut towards zero
+  g_.change(v).bounds = x.type == e.type ? g_[x.value].bounds : Bounds{};
+  return canonical(e.type, v, some);
+}
+
+// arg_min and arg_max: the first argument where the second is least or greatest.
+Cell Translator::argument_at(const Expression& e, const Relation& in, const Groups& g) {
+  const Aggregate f = e.aggregate_function;
+  const bool most = f == Aggregate::arg_max || f == Aggregate::max_by || f == Aggregate::arg_max_null;
+  const bool keeps_null = f == Aggregate::arg_max_null || f == Aggregate::arg_min_null;
+  Counted c = counted_of(e, in, g, keeps_null ? 0 : 2);
+  if (error_) return failed(e.type);
+  if (keeps_null && !is_none(c.cells[1].valid)) {
+    c.rows = g_.and_(c.rows, c.cells[1].valid);
+    c.number = reduce(g, "sum", g_.cast(g_.spread(c.rows, g.rows), whole), {});
+  }
+  const Ordered o = ordered_rows(g, c.rows, c.cells[1].value, most);
+  VectorId valid = g_.map("gt", {c.number, g_.integer(whole, 0)}, truth);
+  if (keeps_null && !is_none(c.cells[0].valid)) valid = g_.and_(valid, at_place(o, c.cells[0].valid, g, o.first));
+  return canonical(e.type, at_place(o, c.cells[0].value, g, o.first), valid);
+}
+
+// first, last, any_value: the argument in the first or last row that counts.
+Cell Translator::row_at(const Expression& e, const Relation& in, const Groups& g) {
+  const Aggregate f = e.aggregate_function;
+  const bool last = f == Aggregate::last;
+  const bool keeps_null = f == Aggregate::first || last;
+  const Counted c = counted_of(e, in, g, keeps_null ? 0 : 1);
+  if (error_) return failed(e.type);
+  if (f != Aggregate::last && is_none(c.rows) && !g.one) {
+    const Cell x = pick(spread(c.cells[0], g.rows), g.first);
+    return {x.value, x.valid, e.type};
+  }
+  const Bounds rows = Bounds::of(-1, static_cast<__int128>(g_[g.rows].most_rows));
+  const VectorId none = g_.integer(whole, last ? int64_t{-1} : static_cast<int64_t>(g_[g.rows].most_rows));
+  const VectorId numbers = g_.rows(g.rows);
+  const VectorId counting = is_none(c.rows) ? numbers : g_.select(g_.spread(c.rows, g.rows), numbers, none);
+  const VectorId some = g_.map("gt", {c.number, g_.integer(whole, 0)}, truth);
+  const VectorId row = g_.select(some, reduce(g, last ? "max" : "min", counting, rows), g_.integer(whole, -1));
+  const auto at = [&](VectorId v) {
+    v = g_.spread(v, g.rows);
+    return g_.call("@index_or(", {v, row, g_.zero(g_[v].type)}, g_[v].type, g_[row].space, "at", g_[v].bounds);
+  };
+  VectorId valid = some;
+  if (keeps_null && !is_none(c.cells[0].valid)) valid = g_.and_(valid, at(c.cells[0].valid));
+  return canonical(e.type, at(c.cells[0].value), valid);
+}
+
+Cell Translator::joined_texts(const Expression& e, const Relation& in, const Groups& g) {
+  Expression first = e;
+  first.arguments.count = 1;
+  std::string separator = ",";
+  if (e.arguments.count == 2) {
+    const Expression& by = plan_[plan_.of(e.arguments)[1]];
+    if (by.kind != Expression::constant || plan_.constants[by.index].type.id != TypeId::varchar) {
+      fail("the aggregate {} has a translation with a constant separator alone", name_of(e.aggregate_function));
+      return failed(e.type);
+    }
+    separator = plan_.constants[by.index].text;
+  }
+  const Counted c = counted_of(first, in, g, 1);
+  if (error_) return failed(e.type);
+  Cell x = c.cells[0];
+  if (x.type.id != TypeId::varchar) {
+    fail("the aggregate {} of {} has no translation", name_of(e.aggregate_function), type_name(x.type));
+    return failed(e.type);
+  }
+  if (!hir::is_text(g_[x.value].type)) x = text_cell(x.type, "concat", {x});
+  const VectorId rows = g.one ? g_.call("@list(", {g_.rows(g.rows)}, whole, g_.space(1), "rows") : g.cells;
+  const VectorId counted = is_none(c.rows) ? g_.integer(truth, 1) : g_.spread(c.rows, g.rows);
+  const BasicType type = g_[x.value].type;
+  const VectorId v = g_.call("@text_join(", {g_.spread(x.value, g.rows), counted, rows, g_.text(BasicType::str, separator)},
+                             type, g.one ? one_row : g.space, "joined");
+  return {v, g_.map("gt", {c.number, g_.integer(whole, 0)}, truth), e.type};
+}
+
+// count_if: null of no rows at all.
+Cell Translator::count_if(const Expression& e, const Relation& in, const Groups& g) {
+  const Counted c = counted_of(e, in, g, 1);
+  if (error_) return failed(e.type);
+  const VectorId v = g_.cast(g_.spread(g_.and_(c.rows, c.cells[0].value), g.rows), whole);
+  return {reduce(g, "sum", v, Bounds::of(0, static_cast<__int128>(g_[g.rows].most_rows))),
+          g_.map("gt", {c.number, g_.integer(whole, 0)}, truth), e.type};
+}
+
+}  // namespace rndn::sql

@@ -1,0 +1,187 @@
+#!/usr/bin/env python3
+"""Every function of SQL that rndn translates, against DuckDB, over a table of odd values.
+
+    tests/sql_random/functions.py build/bin/rndn --device sim [--only WORD] [--one]
+
+In: the expressions of functions.txt. The table has nulls, empty texts, characters of 1 to 4 bytes,
+negative numbers, leap days and ends of months. The expressions of a family are one statement; where
+one differs, each is run for itself (`--one`: at once). Out: every difference with its expression, and
+counts. Doubles are compared to 1e-12, all else exactly. Exit code as random_sql.py's.
+Left out: nothing that functions.txt has; a refusal is a difference here.
+"""
+import argparse
+import datetime
+import decimal
+import json
+import pathlib
+import random
+import subprocess
+import sys
+import tempfile
+
+import random_sql
+
+COLUMNS = [('id', 'INTEGER', 'i32'), ('s', 'VARCHAR', 'str'), ('u', 'VARCHAR', 'str'),
+           ('n', 'VARCHAR', 'str'), ('w', 'VARCHAR', 'str'), ('k', 'VARCHAR', 'sym'),
+           ('i', 'INTEGER', 'i32'), ('j', 'INTEGER', 'i32'), ('b', 'BIGINT', 'i64'),
+           ('h', 'SMALLINT', 'i16'), ('x', 'DOUBLE', 'f64'), ('f', 'FLOAT', 'f32'),
+           ('m', 'DECIMAL(9,2)', 'decimal(9,2)'), ('v', 'DECIMAL(15,4)', 'decimal(15,4)'),
+           ('d', 'DATE', 'date'), ('e', 'DATE', 'date'), ('t', 'TIMESTAMP', 'dt'),
+           ('o', 'TIMESTAMP', 'dt'), ('q', 'BOOLEAN', 'bool')]
+TEXTS = ['a', 'ab', 'Abc', 'éa', 'aé', 'É', '日本語', '日a本', '😀', 'x😀y', ' pad ', 'a_b', 'a%b', 'bab',
+         'ß straße', 'Ωmega', ' ', 'aaa', 'A.b*c', '10', 'q"r', 'z' * 40]
+LISTS = ['a,b,c', ',', 'é,日', '_x', '%', 'one', 'a,,b', '1,2,3,4']
+NUMBERS = ['0', '1', '-7', '+5', ' 12 ', '3.5', '-3.5', '2.49', '1e3', '1.5e-1', '99', '128', '300',
+           '12345678901', '1_000', '0x1F', '0b101', '.5', '5.', 'abc', '1e', '--1', '1 2', 'true', 'F',
+           'yes', 'nan', 'inf', '1e400', '99999999999999999999', '1.005', '9.995', '-0.005', '1__0']
+MOMENTS = ['2020-02-29', '2021-02-29', '2020-1-5', '1999/12/31', '2020-01-05 10:00:00', ' 2020-01-05 ',
+           '2020-01-05T10:00:00.5Z', '2020-01-05 24:00:00', '2020-13-01', 'epoch', 'soon', '10:30',
+           '23:59:59.25', '2020-01-05 10:00:00+02', '2020-01-05 1:2:3.1234567', '20200105', '1-1-1']
+DAYS = ['1995-01-01', '1996-02-29', '1999-12-31', '2000-01-01', '2000-02-29', '2000-12-31', '2001-03-31',
+        '2019-12-30', '2020-01-31', '2021-01-03', '1900-02-28', '1969-12-31', '1970-01-01', '2100-03-01']
+TIMES = ['00:00:00', '23:59:59.999', '12:00:00.5', '01:02:03.004', '13:45:00']
+
+
+def rows(count):
+    r = random.Random(7)
+
+    def or_null(value):
+        return None if r.random() < 0.12 else value
+
+    def moment():
+        return datetime.datetime.fromisoformat(f'{r.choice(DAYS)} {r.choice(TIMES)}')
+
+    for at in range(count):
+        yield [at + 1,
+               or_null(TEXTS[at % len(TEXTS)]) if at % 9 else None,
+               or_null(r.choice(LISTS)), or_null(NUMBERS[at % len(NUMBERS)]),
+               or_null(MOMENTS[at % len(MOMENTS)]), or_null(r.choice(['a', 'é', 'Ab', '%'])),
+               or_null(r.randint(0, 9)), or_null(r.randint(-3, 3)),
+               or_null(r.choice([0, 5, -17, 300, 10**10, 123456789])), or_null(r.randint(-9, 30)),
+               or_null(r.choice([0.0, 0.5, -0.5, 1.5, 2.5, -2.5, 3.14159, 1e-3, 12.345, -55.55, 99.95])),
+               or_null(r.choice([0.0, 0.5, 0.1, -2.25, 16777216.0])),
+               or_null(decimal.Decimal(r.choice([0, 5, -5, 50, 149, 150, -150, 249, 995, -1005, 12345]))
+                       .scaleb(-2)),
+               or_null(decimal.Decimal(r.choice([0, 5000, -5000, 12344999, 99995])).scaleb(-4)),
+               or_null(datetime.date.fromisoformat(r.choice(DAYS))),
+               or_null(datetime.date.fromisoformat(r.choice(DAYS))),
+               or_null(moment()), or_null(moment()), or_null(r.random() < 0.5)]
+
+
+def field(value):
+    if value is None:
+        return ''
+    if isinstance(value, bool):
+        return str(int(value))
+    if isinstance(value, datetime.datetime):
+        return value.strftime('%Y-%m-%dT%H:%M:%S.') + f'{value.microsecond // 1000:03}'
+    return '"' + str(value).replace('"', '""') + '"' if isinstance(value, str) else str(value)
+
+
+def statements(kind, expressions):
+    """Queries of one kind over these expressions."""
+    columns = ', '.join(f'{e} as c{at}' for at, e in enumerate(expressions))
+    if kind == 'agg':
+        return [f'select {columns} from t', f'select k, {columns} from t group by k order by k',
+                f'select i % 2, q, {columns} from t where id > 5 group by all order by 1, 2',
+                f'select {columns} from t where id < 0']
+    return [f'select id, {columns} from t order by id']
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.split('\n')[0])
+    parser.add_argument('rndn')
+    parser.add_argument('--device', default='cpu')
+    parser.add_argument('--only', default='', help='families or expressions with this word')
+    parser.add_argument('--one', action='store_true', help='a statement for each expression')
+    options = parser.parse_args()
+    if random_sql.duckdb is None:
+        print('skipped: this Python has no module duckdb (pip install duckdb==2.0.1)')
+        return 77
+    probe = subprocess.run([options.rndn, 'sql', 'select 1', '--device', 'cpu'], text=True,
+                           capture_output=True)
+    if probe.returncode == 3:
+        print('skipped:', probe.stderr.strip())
+        return 77
+    folder = pathlib.Path(tempfile.mkdtemp(prefix='rndn-functions-'))
+    table = list(rows(70))
+    lines = [','.join(c[0] for c in COLUMNS)] + [','.join(map(field, row)) for row in table]
+    (folder / 't.csv').write_text('\n'.join(lines) + '\n')
+    (folder / 'schema.json').write_text(json.dumps({'tables': [
+        {'name': 't', 'file': 't.csv', 'header': True,
+         'columns': [{'name': c[0], 'type': c[2]} for c in COLUMNS]}]}))
+    connection = random_sql.duckdb.connect()
+    connection.execute(f'create table t ({", ".join(f"{c[0]} {c[1]}" for c in COLUMNS)})')
+    connection.executemany(f'insert into t values ({",".join("?" * len(COLUMNS))})', table)
+    rndn = random_sql.Rndn(options.rndn, folder, options.device)
+
+    families, family = [], []
+    for line in pathlib.Path(__file__).with_name('functions.txt').read_text().splitlines():
+        if line.startswith('## '):
+            family = []
+            families.append((line[3:], family))
+        elif line and not line.startswith('#'):
+            family.append(line)
+    counts = {'alike': 0, 'different': 0, 'errors alike': 0}
+
+    def differs(query):
+        """None where both agree, else what is wrong."""
+        answer = connection.execute(query)
+        types = [str(d[1]).split('(')[0] for d in answer.description]
+        wanted = [[random_sql.plain(v) for v in row] for row in answer.fetchall()]
+        got = rndn.run([query])[0]
+        if isinstance(got, str):
+            return got
+        got = random_sql.cells(got, types)
+        if random_sql.alike(got, wanted):
+            return None
+        wrong = [(x, y) for x, y in zip(got, wanted) if not all(map(random_sql.same, x, y))]
+        return '\n'.join(f'  rndn   {x}\n  DuckDB {y}' for x, y in wrong[:4])
+
+    def check(name, kind, expressions):
+        for query in statements(kind, expressions):
+            problem = differs(query)
+            if problem is None:
+                continue
+            if len(expressions) > 1:
+                for e in expressions:
+                    check(name, kind, [e])
+                return
+            counts['different'] += 1
+            print(f'--- {name}: {query}\n{problem[:1200]}')
+            return
+        counts['alike'] += len(expressions)
+
+    for name, lines in families:
+        kinds = {}
+        for line in lines:
+            word, _, rest = line.partition(' ')
+            kind, expression = (word, rest) if word in ('agg', 'fail') else ('', line)
+            if options.only in name or options.only in expression:
+                kinds.setdefault(kind, []).append(expression)
+        for kind, expressions in kinds.items():
+            if kind != 'fail':
+                for part in ([e] for e in expressions) if options.one else [expressions]:
+                    check(name, kind, part)
+                continue
+            for e in expressions:
+                expression, _, where = e.partition(' where ')
+                query = f'select {expression} from t' + (f' where {where}' if where else '')
+                try:
+                    connection.execute(query).fetchall()
+                    raise RuntimeError(f'DuckDB answers {query}')
+                except random_sql.duckdb.Error:
+                    pass
+                got = rndn.run([query])[0]
+                if isinstance(got, str) and got.startswith('input') and 'translation' not in got:
+                    counts['errors alike'] += 1
+                else:
+                    counts['different'] += 1
+                    print(f'--- {name}: {query}\n  expected an error, got {str(got)[:300]}')
+    for name, count in counts.items():
+        print(f'{name}: {count}')
+    return 1 if counts['different'] else 0
+
+
+if __name__ == '__main__':
+    sys.exit(main())
