@@ -112,7 +112,8 @@ TEST(Structure, WitnessesAndStagesStayApart) {
       {"cubin", {"base", "isa"}},
       {"simulator", {"base", "isa", "cubin"}},   // a witness: none of the passes that it checks
       {"check", {"base", "isa", "ptx", "machine"}},  // the same
-      {"reference", {"base", "frontend", "data"}},   // the oracle
+      {"reference", {"base", "frontend", "data", "text"}},  // the oracle, but for functions of texts
+      {"text", {"base", "frontend"}},
       {"data", {"base", "frontend"}},
       {"operators", {"base", "ptx", "lookup", "device"}},
       {"lookup", {"base", "ptx"}},
