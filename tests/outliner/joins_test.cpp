@@ -92,6 +92,23 @@ TEST(Joins, MembershipAndPlacesNeedNoUniqueKeys) {
   EXPECT_THAT(c.kernel(0), HasSubstr("i:i64 = @select("));
 }
 
+// Which rows find any, put into a vector: how often a row is found does not matter.
+TEST(Joins, ThatOnlyMarkRowsNeedNoUniqueKeys) {
+  test::Compiled c;
+  outline(c, R"(
+    x:? = @list(dl, dt);
+    y:? = @list(fl, ft);
+    p:? = @join_index(@eq, @eq, x, y);
+    r:? = @index(p, 1:i64);
+    n:? = @len(fk);
+    none:? = @vector(n, 0:bool);
+    met:? = @index_a(none, r, 1:bool);
+    q:? = @list(met);
+    return q;)");
+  EXPECT_THAT(c.outlined.joins, ElementsAre(0));
+  EXPECT_THAT(print(c.outlined.program, true), HasSubstr("@GPU.probe(-2:i64, dl, dt, fl, ft);"));
+}
+
 TEST(Joins, OfOtherKindsStay) {
   for (const char* body : {
            "p:? = @join_index(@lt, dk, fk);",                                                   // no equality
