@@ -59,6 +59,11 @@ struct Strings {
   uint64_t longest = 0;  // bytes of the longest string, or a bound
 };
 
+struct Ranks {
+  Vector of;     // u32 per string: its place among the distinct strings in byte order; equal strings, equal ranks
+  Vector first;  // i64 per distinct string, in byte order: the first one that is equal
+};
+
 // Where operators get memory from. Owned by the caller; addresses are 256-byte aligned.
 class Memory {
  public:
@@ -171,8 +176,7 @@ class Operators {
   Result<Vector> scan(Scan operation, const Vector& x, const Vector& starts, Memory& memory);
   // bool (u8) per string: the whole string matches (`%`: any run of bytes, `_`: one byte).
   Result<Vector> like(const Strings& strings, std::string_view pattern, Memory& memory);
-  // u32 per string: its place among the distinct strings in byte order (equal strings, equal ranks); `distinct` gets their number.
-  Result<Vector> rank(const Strings& strings, uint64_t& distinct, Memory& memory);
+  Result<Ranks> rank(const Strings& strings, Memory& memory);
   // to[k] = table[codes[k]]: u32 codes through a u32 table of `entries`; codes beyond it (a text that is missing) stay as they are.
   Result<Vector> translate(const Vector& codes, Address table, uint64_t entries, Memory& memory);
   // to[k] = table[codes[k]]: u32 codes through a table of integers of that type; zero for codes beyond its `entries`.

@@ -295,6 +295,16 @@ PartCode declare_part(Builder& b, Source source, uint32_t k) {
 
 void add_part(Arguments& a, const Part& p) { a.add(p.data).add(p.extra).add(p.number).add(p.flip); }
 
+Reg<U64> load_text_word(Builder& b, Reg<U64> at, Reg<U32> first, Reg<U32> length) {
+  Reg<U64> word = b.constant<U64>(0);
+  for (uint32_t k = 0; k < 8; ++k) {
+    Reg<U16> c = b.constant<U16>(0);
+    load_if<U8>(b, b.setp(Is::lt, b.add(first, k), length), Space::global, At(at, k), c);
+    word = b.or_(b.shl(word, 8u), b.cvt<U64>(c));
+  }
+  return word;
+}
+
 Bits load_bits(Builder& b, const PartCode& part, Reg<U32> row) {
   Bits out;
   Reg<U64> data = b.ld_param(part.data);
@@ -365,12 +375,7 @@ Bits load_bits(Builder& b, const PartCode& part, Reg<U32> row) {
       }
       Reg<U32> first = b.shl(b.cvt<U32>(b.ld_param(part.number)), 3u);
       Reg<U64> at = b.add(b.add(b.ld_param(part.extra), b.shr(handle, 24u)), b.cvt<U64>(first));
-      out.wide = b.constant<U64>(0);
-      for (uint32_t k = 0; k < 8; ++k) {
-        Reg<U16> c = b.constant<U16>(0);
-        load_if<U8>(b, b.setp(Is::lt, b.add(first, k), length), Space::global, At(at, k), c);
-        out.wide = b.or_(b.shl(out.wide, 8u), b.cvt<U64>(c));
-      }
+      out.wide = load_text_word(b, at, first, length);
       return out;
     }
   }

@@ -89,8 +89,8 @@ Result<Vector> Operators::scan(Scan operation, const Vector& x, const Vector& st
 Result<Cells> Operators::unique_cells(const Cells& cells, Memory& memory) {
   return operators::unique_cells(state_->library, cells, memory);
 }
-Result<Vector> Operators::rank(const Strings& strings, uint64_t& distinct, Memory& memory) {
-  return operators::rank(state_->library, strings, distinct, memory);
+Result<Ranks> Operators::rank(const Strings& strings, Memory& memory) {
+  return operators::rank(state_->library, strings, memory);
 }
 
 Result<Relation> Operators::select(const Relation& relation, const Vector& mask, Memory& memory) {

@@ -17,15 +17,15 @@ Result<Aggregates> aggregate(Library& library, std::span<const Vector> keys, std
                              Memory& memory);
 // cells.cpp
 Result<Cells> unique_cells(Library& library, const Cells& cells, Memory& memory);
-Result<Vector> rank(Library& library, const Strings& strings, uint64_t& distinct, Memory& memory);
 
-// join_probe.cpp, member.cpp, like.cpp, text/translate_codes.cpp
+// join_probe.cpp, member.cpp, like.cpp, rank.cpp, text/translate_codes.cpp
 Result<Pairs> join(Library& library, const Options& options, std::span<const Compare> compare,
                    std::span<const Vector> left, std::span<const Vector> right, Memory& memory);
 // join_table.cpp
 Result<Lookup> lookup_table(Library& library, std::span<const Vector> columns, Address duplicates, Memory& memory);
 Result<Vector> member(Library& library, const Options& options, const Vector& x, const Vector& y, Memory& memory);
 Result<Vector> like(Library& library, const Strings& strings, std::string_view pattern, Memory& memory);
+Result<Ranks> rank(Library& library, const Strings& strings, Memory& memory);
 Result<Vector> translate(Library& library, const Vector& codes, Address table, uint64_t entries, Memory& memory);
 // elements.cpp
 Result<Vector> gather(Library& library, const Vector& codes, Type type, Address table, uint64_t entries,

@@ -83,7 +83,7 @@ std::string_view Domain::text(uint32_t code) {
       return piece_start_ >= whole.size() ? std::string_view() : whole.substr(piece_start_, piece_length_);
     }
     case Kind::more: return code < base_->count_ ? base_->text(code) : (*texts_)[code - base_->count_];
-    case Kind::distinct: return base_->text(representative_[code]);
+    case Kind::distinct: return base_->text(base_->first_[code]);
     case Kind::inserted: {
       const auto at = std::lower_bound(firsts_.begin(), firsts_.end(), code);
       const auto before = static_cast<uint32_t>(at - firsts_.begin());
@@ -183,7 +183,7 @@ void Domain::pack(Packed& packed) const {
     case Kind::distinct: {
       base_->pack(packed);
       std::vector<uint64_t> distinct(count_);
-      for (uint64_t i = 0; i < count_; ++i) distinct[i] = packed.handles[representative_[i]];
+      for (uint64_t i = 0; i < count_; ++i) distinct[i] = packed.handles[base_->first_[i]];
       packed.made_handles = std::move(distinct);
       packed.handles = packed.made_handles.data();
       return;
@@ -249,19 +249,25 @@ Result<void> Domain::rank(const TextTools& tools) {
   if (tools.rank && count_ > few) {
     std::vector<BufferPtr> held;
     ASSIGN_OR_RETURN(operators::Strings there, strings(tools, false, held));
-    ASSIGN_OR_RETURN(operators::Vector ranks, tools.rank->rank(there, distinct_count_, *tools.memory));
-    ASSIGN_OR_RETURN(ranks_, tools.arena.allocate(count_ * 4));
-    return tools.device.copy(ranks_->address, ranks.data, count_ * 4);
+    ASSIGN_OR_RETURN(const operators::Ranks made, tools.rank->rank(there, *tools.memory));
+    ASSIGN_OR_RETURN(BufferPtr ranks, tools.arena.allocate(count_ * 4));
+    RETURN_IF_ERROR(tools.device.copy(ranks->address, made.of.data, count_ * 4));
+    distinct_count_ = made.first.capacity;
+    std::vector<int64_t> first(distinct_count_);
+    RETURN_IF_ERROR(tools.device.copy_to_host(first.data(), made.first.data, 8 * distinct_count_));
+    first_.assign(first.begin(), first.end());
+    ranks_ = std::move(ranks);
+    return {};
   }
   *tools.walked += count_;
   std::vector<uint32_t> order(count_), ranks(count_);
   std::iota(order.begin(), order.end(), 0u);
-  std::sort(order.begin(), order.end(), [&](uint32_t a, uint32_t b) { return text(a) < text(b); });
-  distinct_count_ = 0;
+  std::stable_sort(order.begin(), order.end(), [&](uint32_t a, uint32_t b) { return text(a) < text(b); });
   for (uint64_t i = 0; i < count_; ++i) {
-    if (i == 0 || text(order[i]) != text(order[i - 1])) ++distinct_count_;
-    ranks[order[i]] = static_cast<uint32_t>(distinct_count_ - 1);
+    if (i == 0 || text(order[i]) != text(order[i - 1])) first_.push_back(order[i]);
+    ranks[order[i]] = static_cast<uint32_t>(first_.size() - 1);
   }
+  distinct_count_ = first_.size();
   ASSIGN_OR_RETURN(ranks_, upload(tools, ranks.data(), count_ * 4));
   return {};
 }
@@ -279,18 +285,10 @@ Result<DomainPtr> Domain::ordered(const TextTools& tools) {
   if (is_ordered_) return shared_from_this();
   if (auto known = ordered_.lock()) return known;
   RETURN_IF_ERROR(rank(tools));
-  *tools.walked += count_;
-  std::vector<uint32_t> ranks(count_);
-  RETURN_IF_ERROR(tools.device.copy_to_host(ranks.data(), ranks_->address, count_ * 4));
   DomainPtr d = derive();
   d->kind_ = Kind::distinct;
   d->is_distinct_ = d->is_ordered_ = true;
   d->count_ = distinct_count_;
-  d->representative_.resize(distinct_count_);
-  for (uint64_t i = count_; i-- > 0;) {
-    CHECK(ranks[i] < distinct_count_, "rank {} of {} texts", ranks[i], distinct_count_);
-    d->representative_[ranks[i]] = static_cast<uint32_t>(i);
-  }
   ordered_ = d;
   return d;
 }

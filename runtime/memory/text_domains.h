@@ -117,12 +117,12 @@ class Domain : public std::enable_shared_from_this<Domain> {
   std::vector<DomainPtr> parts_;                           // joined
   std::vector<uint64_t> firsts_;                           // joined: the first code of each part; inserted: the codes of texts_
   uint64_t piece_start_ = 0, piece_length_ = 0;
-  std::vector<uint32_t> representative_;  // distinct: per code a code of base_
   std::vector<DomainPtr>* keeper_ = nullptr;
 
   // Made on need.
   std::unordered_map<std::string_view, uint32_t> codes_;
   BufferPtr ranks_, handles_, pad_;
+  std::vector<uint32_t> first_;  // with ranks_: per distinct text, in order, the first code that has it
   uint64_t distinct_count_ = 0, longest_ = 0;
   std::weak_ptr<Domain> ordered_;  // its base_ is this domain
   std::map<std::pair<uint64_t, uint64_t>, std::weak_ptr<Domain>> pieces_;

@@ -101,6 +101,8 @@ uint32_t build_runs(ptx::Module& module, std::string_view name, From from, To to
         // The number of starts up to and including this position, less one.
         Reg<U32> rank = b.sub(b.add(own, b.select<U32>(1u, 0u, starts)), 1u);
         store_if<U32>(b, inside, Space::global, At(element_address(b, out_first, b.cvt<U32>(row), 4)), rank);
+        Reg<Pred> wanted = b.setp(Is::ne, ptx::Combine::and_, out_offsets, 0, starts);
+        store_if<U64>(b, wanted, Space::global, At(element_address(b, out_offsets, own, 8)), row);
         break;
       }
     }
@@ -211,26 +213,45 @@ From from_keys(const Sorted& sorted) { return sorted.wide ? From::keys64 : From:
 
 uint64_t run_words(uint64_t n) { return (n + tile_size - 1) / tile_size; }
 
-Result<uint64_t> find_runs(Library& library, Runs kind, const Sorted& sorted, std::span<const Part> parts, uint64_t n,
-                           Address first, Address offsets, Address ranks, Memory& memory) {
+namespace {
+// Launches, waits, and says how many.
+Result<uint64_t> count_runs(Library& library, From from, To to, const Sorted& sorted, Address data, Address words,
+                            uint64_t n, Address first, Address offsets, Memory& memory) {
+  ASSIGN_OR_RETURN(device::Mapped found, memory.mapped(8));
+  RETURN_IF_ERROR(launch_runs(library, from, to, sorted, data, words, n, first, offsets, found.address));
+  RETURN_IF_ERROR(library.device().synchronize());
+  return *static_cast<const uint64_t*>(found.host);
+}
+}  // namespace
+
+Result<uint64_t> find_runs(Library& library, const Sorted& sorted, std::span<const Part> parts, uint64_t n,
+                           Address first, Address offsets, Memory& memory) {
   From from = from_keys(sorted);
   Address data = sorted.keys;
   if (!sorted.complete) {
     ASSIGN_OR_RETURN(data, differing_rows(library, sorted, parts, n, memory));
     from = From::flags;
   }
-  ASSIGN_OR_RETURN(device::Mapped found, memory.mapped(8));
-  const bool groups = kind == Runs::groups;
-  RETURN_IF_ERROR(launch_runs(library, from, groups ? To::groups : To::ranks, sorted, data, sorted.words, n,
-                              groups ? first : ranks, offsets, found.address));
-  RETURN_IF_ERROR(library.device().synchronize());
-  return *static_cast<const uint64_t*>(found.host);
+  return count_runs(library, from, To::groups, sorted, data, sorted.words, n, first, offsets, memory);
+}
+
+Result<uint64_t> number_runs(Library& library, Address rows, Address flags, Address words, uint64_t n, Address numbers,
+                             Address first, Memory& memory) {
+  return count_runs(library, From::flags, To::ranks, {.rows = rows}, flags, words, n, numbers, first, memory);
+}
+
+Result<uint64_t> flagged_places(Library& library, Address flags, Address words, uint64_t n, Address out,
+                                Memory& memory) {
+  return count_runs(library, From::flags, To::positions, {}, flags, words, n, out, 0, memory);
 }
 
 Result<Address> differing_rows(Library& library, const Sorted& sorted, std::span<const Part> parts, uint64_t n,
                                Memory& memory) {
   ASSIGN_OR_RETURN(Address flags, memory.temporary(n));
-  RETURN_IF_ERROR(differ(library, parts, false, sorted, flags, n));
+  if (sorted.complete)
+    RETURN_IF_ERROR(launch_flags(library, {}, from_keys(sorted), false, false, sorted, sorted.keys, flags, n));
+  else
+    RETURN_IF_ERROR(differ(library, parts, false, sorted, flags, n));
   return flags;
 }
 
@@ -242,11 +263,7 @@ Result<uint64_t> first_rows(Library& library, const Sorted& sorted, std::span<co
   } else {
     RETURN_IF_ERROR(differ(library, parts, true, sorted, flags, n));
   }
-  ASSIGN_OR_RETURN(device::Mapped found, memory.mapped(8));
-  RETURN_IF_ERROR(
-      launch_runs(library, From::flags, To::positions, sorted, flags, sorted.words, n, out, 0, found.address));
-  RETURN_IF_ERROR(library.device().synchronize());
-  return *static_cast<const uint64_t*>(found.host);
+  return flagged_places(library, flags, sorted.words, n, out, memory);
 }
 
 }  // namespace rndn::operators

@@ -213,7 +213,7 @@ Result<Groups> group(Library& library, std::span<const Vector> columns, Memory& 
     ASSIGN_OR_RETURN(sorted, sort_rows(library, pack_words(parts), n, true, run_words(n), memory));
   }
   ASSIGN_OR_RETURN(out.rows.count,
-                   find_runs(library, Runs::groups, sorted, parts, n, keys, out.rows.offsets, 0, memory));
+                   find_runs(library, sorted, parts, n, keys, out.rows.offsets, memory));
   finish(keys, sorted.rows, n);
   out.keys.ascending = out.rows.elements.ascending = is_ascending(columns);
   return out;

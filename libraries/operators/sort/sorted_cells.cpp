@@ -1,11 +1,5 @@
-// unique_cells and rank: sorts by keys that are not columns (operators/api.h).
-//
-// unique_cells  unique of (number of the cell, value); then one kernel turns rows into positions in their cells, by bisection of the
-//               cells' offsets, and finds where the cells of the result begin, by bisection of the rows.
-// rank          strings sort by their bytes, eight at a time as a big-endian word, zero-padded, then by length: one part per word. Parts
-//               that are equal in all strings vanish, so that common prefixes cost nothing but the bounds kernel's look at them. Equal
-//               strings are runs; the number of the run is the rank.
-// Costs of rank: longest / 8 words are read once for their bounds, packed and sorted 8 bits at a time: for dictionaries, not for tables.
+// unique_cells: unique of (number of the cell, value) (operators/api.h); then one kernel turns rows into positions in their cells, by bisection
+// of the cells' offsets, and finds where the cells of the result begin, by bisection of the rows.
 #include "libraries/operators/emit.h"
 #include "libraries/operators/operators.h"
 #include "libraries/operators/groups/runs.h"
@@ -115,25 +109,6 @@ Result<Cells> unique_cells(Library& library, const Cells& cells, Memory& memory)
       library.launch(*kernel, library.grid(*kernel, (work + block - 1) / block), a, 16 * found + 16 * cells.count));
   out.elements.capacity = found;
   out.elements.min = 0, out.elements.max = static_cast<int64_t>(n) - 1;
-  return out;
-}
-
-Result<Vector> rank(Library& library, const Strings& strings, uint64_t& distinct, Memory& memory) {
-  const uint64_t n = strings.count;
-  RETURN_IF_ERROR(check_rows({n, 0}));
-  Vector out{.type = Type::u32, .capacity = n};
-  ASSIGN_OR_RETURN(out.data, memory.result(4 * std::max<uint64_t>(n, 1)));
-  distinct = 0;
-  if (n == 0) return out;
-  std::vector<Part> parts;
-  for (uint64_t w = 0; w < (strings.longest + 7) / 8; ++w)
-    parts.push_back({.source = Source::word, .data = strings.handles, .extra = strings.pad, .number = w});
-  parts.push_back({.source = Source::length, .data = strings.handles});
-  RETURN_IF_ERROR(find_bounds(library, {n, 0}, parts, memory));
-  std::erase_if(parts, [](const Part& p) { return p.span() == 0; });
-  ASSIGN_OR_RETURN(Sorted sorted, sort_rows(library, pack_words(parts), n, true, run_words(n), memory));
-  ASSIGN_OR_RETURN(distinct, find_runs(library, Runs::ranks, sorted, parts, n, 0, 0, out.data, memory));
-  out.min = 0, out.max = static_cast<int64_t>(distinct) - 1;
   return out;
 }
 
