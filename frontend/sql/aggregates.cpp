@@ -298,7 +298,16 @@ Cell Translator::aggregate_cell(const Expression& e, const Relation& in, const G
           return refuse(fmt::format("of nullable {}", type_name(x.type)));
         values = g_.select(counted, v, other);
       }
-      return unless_empty(reduce(g, builtin, values, g_[v].bounds));
+      VectorId found = reduce(g, builtin, values, g_[v].bounds);
+      if (const VectorId nan = hir::is_float(type) ? is_nan(v) : nothing; !is_none(nan)) {
+        // NaN is above all numbers: the greatest where one counts, the least where all that count are.
+        const VectorId nans = reduce(g, "sum", g_.cast(g_.and_(nan, is_none(counted) ? counted : g_.spread(counted, g.rows)), BasicType::i64), counts);
+        const VectorId is_it =
+            is_min ? g_.map("eq", {nans, number_of_counted()}, BasicType::boolean)
+                   : g_.map("gt", {nans, g_.integer(BasicType::i64, 0)}, BasicType::boolean);
+        found = g_.select(is_it, g_.map("div", {g_.real(type, 0), g_.real(type, 0)}, type), found);
+      }
+      return unless_empty(found);
     }
     case Aggregate::bool_and:
     case Aggregate::bool_or: {

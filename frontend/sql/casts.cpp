@@ -69,7 +69,7 @@ Cell Translator::in_range(Cell c, Bounds known, bool tries, const Cell& from) {
   const Bounds wanted = bounds_of(c.type);
   if (!wanted.known || known.within(wanted.least, wanted.most)) return c;
   if (!tries) {
-    c.value = checked(c.value, known, c.type, "a value of type " + type_name(from.type));
+    c.value = checked(c.value, known, {&from, 1}, c.type, "a value of type " + type_name(from.type));
     return c;
   }
   const BasicType type = hir::widest(g_[c.value].type, BasicType::i64);

@@ -135,7 +135,8 @@ Bounds Translator::known_bounds(const Cell& c) const {
   return b.known ? b : bounds_of(c.type);
 }
 
-VectorId Translator::checked(VectorId v, Bounds bounds, Type type, std::string_view what) {
+VectorId Translator::checked(VectorId v, Bounds bounds, std::span<const Cell> arguments, Type type,
+                             std::string_view what) {
   const Bounds all = bounds_of(type);
   if (!all.known || bounds.within(all.least, all.most)) return v;
   const BasicType made = g_[v].type;
@@ -144,13 +145,11 @@ VectorId Translator::checked(VectorId v, Bounds bounds, Type type, std::string_v
     fits = g_.map("geq", {v, g_.integer(made, all.least)}, BasicType::boolean);
   if (!bounds.known || bounds.most > all.most)
     fits = g_.and_(fits, g_.map("leq", {v, g_.integer(made, all.most)}, BasicType::boolean));
-  VectorId required = fits;
-  if (!is_none(guard_)) {  // what is left out becomes zero, so that the bounds hold for all
-    v = g_.select(fits, v, g_.zero(made));
-    required = g_.or_(g_.not_(guard_), fits);
-  }
-  v = g_.require(required, v, fmt::format("{} does not fit {}", what, type_name(type)), place_);
-  g_.change(v).bounds = all;
+  // What does not count becomes zero, so that the bounds hold for all.
+  bool all_count = is_none(guard_);
+  for (const Cell& a : arguments) all_count = all_count && is_none(a.valid);
+  if (!all_count) v = g_.select(fits, v, g_.zero(made));
+  v = demanded(v, fits, arguments, fmt::format("{} does not fit {}", what, type_name(type)), all);
   return made == BasicType::i128 ? g_.cast(v, BasicType::i64) : v;
 }
 
@@ -174,8 +173,9 @@ Cell Translator::constant(const Constant& c) {
   const BasicType type = basic_of(c.type);
   if (type == BasicType::str) return {g_.text(type, c.text), nothing, c.type};
   if (is_floating(c.type)) {
-    if (!std::isfinite(c.real)) fail("the constant {} has no translation", c.real);
-    return {g_.real(type, c.real), nothing, c.type};
+    if (std::isfinite(c.real)) return {g_.real(type, c.real), nothing, c.type};
+    const double of = std::isnan(c.real) ? 0 : c.real > 0 ? 1 : -1;  // which no literal has
+    return {g_.map("div", {g_.real(type, of), g_.real(type, 0)}, type), nothing, c.type};
   }
   if (type == BasicType::date && (c.integer < -354285 || c.integer > 2932896)) {
     // No literal has it: days from one that has.
@@ -242,7 +242,32 @@ Cell Translator::compare_cells(std::string_view builtin, Cell a, Cell b) {
     return compare_character(mirrored(builtin), b, a);
   unify(a, b);
   const Cell both[] = {a, b};
-  return strict({TypeId::boolean}, g_.map(builtin, {a.value, b.value}, BasicType::boolean), both);
+  const VectorId holds = hir::is_float(g_[a.value].type)
+                             ? compare_floats(builtin, a.value, b.value)
+                             : g_.map(builtin, {a.value, b.value}, BasicType::boolean);
+  return strict({TypeId::boolean}, holds, both);
+}
+
+VectorId Translator::is_nan(VectorId v) {
+  if (g_.is_literal(v)) return nothing;
+  const Vector& x = g_[v];
+  if (x.head == "check_cast(" && !hir::is_float(g_[x.arguments[0]].type)) return nothing;
+  return g_.map("neq", {v, v}, BasicType::boolean);
+}
+
+// SQL orders NaN above all numbers, and it equals itself; HorseIR's comparisons are those of IEEE 754.
+VectorId Translator::compare_floats(std::string_view builtin, VectorId a, VectorId b) {
+  const VectorId plain = g_.map(builtin, {a, b}, BasicType::boolean);
+  if (builtin == "gt" || builtin == "geq") std::swap(a, b);  // a is the one that is not above
+  const VectorId x = is_nan(a), y = is_nan(b);
+  if (builtin == "eq" || builtin == "neq") {
+    if (is_none(x) || is_none(y)) return plain;
+    const VectorId both = g_.and_(x, y);
+    return builtin == "eq" ? g_.or_(plain, both) : g_.and_(plain, g_.not_(both));
+  }
+  if (is_none(y)) return plain;
+  const bool strictly = builtin == "lt" || builtin == "gt";
+  return g_.or_(plain, strictly && !is_none(x) ? g_.and_(y, g_.not_(x)) : y);
 }
 
 // A byte against a text: the text's first byte decides, and where it is equal, whether there are

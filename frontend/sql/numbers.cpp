@@ -41,7 +41,7 @@ Cell Translator::arithmetic(const Expression& e, std::span<const Cell> a,
       return {g_.map("neg", {a[0].value}, g_[a[0].value].type, bounds), a[0].valid, e.type};
     if (!bounds_of(e.type).known) within_type(bounds, "a negation", e.type);
     const BasicType made = hir::widest(g_[a[0].value].type, fitting(bounds));
-    return {checked(g_.map("neg", {g_.cast(a[0].value, made)}, made, bounds), bounds, e.type,
+    return {checked(g_.map("neg", {g_.cast(a[0].value, made)}, made, bounds), bounds, a, e.type,
                     "the negated value"),
             a[0].valid, e.type};
   }
@@ -75,7 +75,7 @@ Cell Translator::arithmetic(const Expression& e, std::span<const Cell> a,
   const BasicType made =
       hir::widest(hir::widest(type, hir::widest(g_[left].type, g_[right].type)), fitting(exact));
   const VectorId result = g_.map(builtin, {g_.cast(left, made), g_.cast(right, made)}, made, exact);
-  return strict(e.type, checked(result, exact, e.type, fmt::format("the result of {}", name_of(e.function))), a);
+  return strict(e.type, checked(result, exact, a, e.type, fmt::format("the result of {}", name_of(e.function))), a);
 }
 
 Cell Translator::divide(const Expression& e, std::span<const Cell> a, std::string_view) {
@@ -136,7 +136,7 @@ Cell Translator::magnitude(const Expression& e, std::span<const Cell> a, std::st
   if (!is_exact(e.type) || !b.known)
     return {g_.map(builtin, {a[0].value}, own, out), a[0].valid, e.type};
   const VectorId v = g_.cast(a[0].value, hir::widest(own, fitting(out)));
-  return {checked(g_.map(builtin, {v}, g_[v].type, out), out, e.type, "the result of abs"),
+  return {checked(g_.map(builtin, {v}, g_[v].type, out), out, a, e.type, "the result of abs"),
           a[0].valid, e.type};
 }
 

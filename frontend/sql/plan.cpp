@@ -11,6 +11,7 @@
 
 #include <fmt/format.h>
 
+#include <limits>
 #include <nlohmann/json.hpp>
 
 namespace rndn::sql {
@@ -253,6 +254,10 @@ class Reader {
       } else if (c.type.id == TypeId::real || c.type.id == TypeId::double_) {
         if (v->is_number())
           c.real = v->get<double>();
+        else if (*v == "NAN" || *v == "NaN")
+          c.real = std::numeric_limits<double>::quiet_NaN();
+        else if (*v == "Infinity" || *v == "-Infinity")
+          c.real = std::numeric_limits<double>::infinity() * (*v == "Infinity" ? 1 : -1);
         else
           fail("a constant of type {} is no number", type_name(c.type));
       } else {

@@ -93,7 +93,8 @@ class Translator {
   // Of the rows that belong to the relation, and that `counted` keeps, if it is given: others cannot fail.
   Cell evaluate(ExpressionId e, const Relation& r, VectorId counted = nothing);
   // A value that must be within the type, or the query ends with an error; `what` gives it.
-  VectorId checked(VectorId v, Bounds bounds, Type type, std::string_view what);
+  VectorId checked(VectorId v, Bounds bounds, std::span<const Cell> arguments, Type type,
+                   std::string_view what);
   // Bounds of the value, or those of its type.
   Bounds known_bounds(const Cell& c) const;
   std::vector<Cell> evaluate_arguments(const Expression& e, std::span<const Cell> columns, bool is_case,
@@ -107,6 +108,8 @@ class Translator {
   Cell canonical(Type type, VectorId value, VectorId valid);
   Cell compare_cells(std::string_view builtin, Cell a, Cell b);
   Cell equal_cells(const Cell& a, const Cell& b);  // nulls are equal
+  VectorId is_nan(VectorId v);                     // none: never
+  VectorId compare_floats(std::string_view builtin, VectorId a, VectorId b);
   Cell select_cells(const Cell& condition, Cell a, Cell b, Type type);
   Cell compare_character(std::string_view builtin, const Cell& c, const Cell& literal);
   Cell membership(std::span<const Cell> a);

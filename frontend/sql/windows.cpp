@@ -225,7 +225,10 @@ VectorId Translator::reduce_frame(const Frame& f, std::string_view builtin, Vect
 // x, then y behind it.
 VectorId Translator::combined(std::string_view builtin, VectorId x, VectorId y) {
   if (builtin == "sum") return g_.map("plus", {x, y}, g_[x].type);
-  return g_.select(g_.map(builtin == "min" ? "lt" : "gt", {y, x}, BasicType::boolean), y, x);
+  const std::string_view first = builtin == "min" ? "lt" : "gt";
+  return g_.select(hir::is_float(g_[x].type) ? compare_floats(first, y, x)
+                                             : g_.map(first, {y, x}, BasicType::boolean),
+                   y, x);
 }
 
 // Of any frames: what is made of 1, 2, 4, .. rows from each row on, and of these the pieces that

@@ -138,11 +138,24 @@ Result<std::shared_ptr<data::Source>> open_call(const std::string& function,
 namespace {
 
 // COPY's options, with those that the end of the path stands for where they are not given.
-std::string options_of(std::string_view path, const std::string& given) {
-  std::string lower = given, all = given;
-  for (char& c : lower) c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
+Result<std::string> options_of(std::string_view path, const std::string& given) {
+  std::string all = given;
+  std::vector<std::string> words;  // outside of strings
+  bool in_string = false, goes_on = false;
+  for (const char c : given) {
+    if (c == '\'') in_string = !in_string;
+    const bool is_part = !in_string && (std::isalnum(static_cast<unsigned char>(c)) || c == '_');
+    if (is_part && !goes_on) words.emplace_back();
+    if (is_part) words.back() += static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
+    goes_on = is_part;
+  }
+  const auto is_given = [&](std::string_view option) {
+    return std::find(words.begin(), words.end(), option) != words.end();
+  };
+  for (const char* many : {"partition_by", "per_thread_output", "file_size_bytes"})
+    if (is_given(many)) return input_error("COPY with {} writes several files: it is not taken", many);
   auto add = [&](std::string_view option, std::string_view value) {
-    if (lower.find(option) == lower.npos)
+    if (!is_given(option))
       all += fmt::format("{}{} {}", all.empty() ? "" : ", ", option, value);
   };
   for (const auto& [end, packed] : {std::pair(".gz", "gzip"), std::pair(".zst", "zstd")})
@@ -162,10 +175,11 @@ Result<void> write(ArrowArrayStream* stream, const std::string& path, const std:
   ASSIGN_OR_RETURN(const auto duckdb, reader());
   ASSIGN_OR_RETURN(NewFile file, NewFile::create(path));
   const std::string place = fmt::format("/proc/self/fd/{}", file.descriptor());
+  ASSIGN_OR_RETURN(const std::string all_options, options_of(path, options));
   auto written = duckdb->run_over(
       "rndn_result", stream,
       fmt::format("COPY (SELECT * FROM rndn_result) TO {} ({}, USE_TMP_FILE false)",
-                  planner::quote_text(place), options_of(path, options)));
+                  planner::quote_text(place), all_options));
   if (!written) return of_file("cannot write `" + path + "`", written.error());
   return file.commit();
 }

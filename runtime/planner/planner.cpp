@@ -74,6 +74,30 @@ void look_through(const Json& json, Found& found) {
     for (const Json& part : json) look_through(part, found);
 }
 
+// DuckDB writes NaN and Infinity, of which JSON knows nothing: as strings.
+std::string with_quoted_numbers(std::string json) {
+  std::string out;
+  bool in_string = false;
+  for (size_t i = 0; i < json.size(); ++i) {
+    const char c = json[i];
+    if (in_string && c == '\\') {
+      out += c;
+      if (++i < json.size()) out += json[i];
+      continue;
+    }
+    if (c == '"') in_string = !in_string;
+    const bool begins = !in_string && (c == 'N' || c == 'I' || (c == '-' && i + 1 < json.size() && json[i + 1] == 'I'));
+    if (!begins) {
+      out += c;
+      continue;
+    }
+    const size_t end = std::min(json.find_first_of(",]}", i), json.size());
+    out += '"' + json.substr(i, end - i) + '"';
+    i = end - 1;
+  }
+  return out;
+}
+
 // The first byte that no UTF-8 text has, or that DuckDB does not take; npos: none.
 size_t bad_byte(std::string_view text) {
   for (size_t at = 0; at < text.size();) {
@@ -186,6 +210,7 @@ Result<Planned> Planner::plan(std::string_view text, Span statement, DiagnosticS
     return said;
   }
   ASSIGN_OR_RETURN(std::string answer, serialize(text, statement, sink, open));
+  answer = with_quoted_numbers(std::move(answer));
   const Json json = Json::parse(answer, nullptr, false);
   if (!json.is_object() || !json.contains("plans") || json["plans"].size() != 1)
     return unexpected("give one plan", Error{Fault::input, answer.substr(0, 200)});

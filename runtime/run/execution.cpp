@@ -521,7 +521,22 @@ Result<std::vector<Value>> Run::call(hir::FunctionId function, const std::vector
                          &reference_state_);
 }
 
+// Only the build of a table on the device notices keys that repeat: what looks up elsewhere is taken to have some, and the program
+// is compiled again without it.
+void Run::note_lookups_without_table(hir::FunctionId function) {
+  if (!plan_.repeats) return;
+  for (const hir::Expression& e : program().functions[function].expressions.raw()) {
+    if (e.kind != hir::Expression::call || e.callee.kind != hir::FunctionRef::builtin ||
+        e.callee.builtin_id != hir::Builtin::gpu_probe || e.operands[0].kind != hir::Operand::literal)
+      continue;
+    const auto* number = std::get_if<std::vector<int64_t>>(&program().literals[e.operands[0].literal_id()].values);
+    if (number && number->front() >= 0 && 8 * static_cast<uint64_t>(number->front()) < plan_.repeats->bytes)
+      static_cast<uint64_t*>(plan_.repeats->host)[number->front()] = 1;
+  }
+}
+
 Result<void> Run::interpret(const Step& s) {
+  note_lookups_without_table(s.function);
   ASSIGN_OR_RETURN(std::vector<ItemPtr> inputs, items(s.inputs));
   ASSIGN_OR_RETURN(std::vector<Value> values, call(s.function, inputs));
   for (size_t i = 0; i < s.outputs.size() && i < values.size(); ++i)
@@ -611,8 +626,7 @@ Error Run::kernel_error(uint64_t word) const {
       span = at.span;
       if (!is_none(at.value))
         if (const hir::Expression& e = f.expressions[at.value];
-            e.kind == hir::Expression::call && e.callee.kind == hir::FunctionRef::builtin)
-{
+            e.kind == hir::Expression::call && e.callee.kind == hir::FunctionRef::builtin) {
           builtin = hir::row(e.callee.builtin_id).name;
           if (code == codegen::RuntimeError::requirement)
             subject = std::get<std::vector<std::string>>(program().literals[e.operands[2].literal_id()].values)[0];

@@ -1,9 +1,13 @@
 #include "runtime/session/session.h"
 
+#include <glob.h>
+
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <chrono>
 #include <filesystem>
+#include <set>
 
 #include "runtime/arrow_result.h"
 #include "runtime/data/arrow.h"
@@ -41,6 +45,73 @@ Session::Session(std::shared_ptr<data::Source> source, std::shared_ptr<DeviceCho
   open_tables();
 }
 
+namespace {
+// The paths in a call's arguments: its strings.
+std::vector<std::string> paths_in(std::string_view arguments) {
+  std::vector<std::string> paths;
+  for (size_t at = arguments.find('\''); at < arguments.size(); at = arguments.find('\'', at)) {
+    std::string& path = paths.emplace_back();
+    for (++at; at < arguments.size(); ++at) {
+      if (arguments[at] != '\'')
+        path += arguments[at];
+      else if (arguments.substr(at + 1).starts_with('\''))
+        path += arguments[++at];
+      else
+        break;
+    }
+    ++at;
+  }
+  return paths;
+}
+
+// What files, folders and patterns are made of at the moment: every file's version. A pattern with
+// folders of any depth (`**`) stands for all files below it.
+std::string version_of(const std::vector<std::string>& paths) {
+  std::string version;
+  const auto add = [&](const std::string& file) {
+    std::string own = data::version_of(file);
+    // What has just been written may change again without a sign: it is never the same.
+    if (std::error_code ignored; own.empty() && fs::exists(file, ignored))
+      own = std::to_string(std::chrono::steady_clock::now().time_since_epoch().count());
+    version += file + '\n' + own + '\n';
+  };
+  const auto add_below = [&](const fs::path& folder) {
+    std::error_code ignored;
+    std::set<std::string> files;
+    for (fs::recursive_directory_iterator entry(folder, ignored), end; !ignored && entry != end;
+         entry.increment(ignored)) {
+      std::error_code unknown;
+      if (entry->is_regular_file(unknown)) files.insert(entry->path().string());
+    }
+    for (const std::string& file : files) add(file);
+  };
+  for (const std::string& path : paths) {
+    std::error_code ignored;
+    const size_t wild = path.find_first_of("*?[");
+    if (fs::is_directory(path, ignored)) {
+      add_below(path);
+    } else if (wild == path.npos || fs::exists(path, ignored)) {
+      add(path);
+    } else if (path.find("**") != path.npos) {
+      add_below(fs::path(path.substr(0, wild)).parent_path());
+    } else {
+      glob_t found{};
+      if (::glob(path.c_str(), 0, nullptr, &found) == 0)
+        for (size_t i = 0; i < found.gl_pathc; ++i) add(found.gl_pathv[i]);
+      ::globfree(&found);
+    }
+  }
+  return version;
+}
+
+// As SQL compares names: without the case of ASCII letters.
+bool is_same_name(std::string_view a, std::string_view b) {
+  const auto lower = [](char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c + 32) : c; };
+  return std::equal(a.begin(), a.end(), b.begin(), b.end(),
+                    [&](char x, char y) { return lower(x) == lower(y); });
+}
+}  // namespace
+
 void Session::open_tables() {
   data::SourceOptions for_files;
   for_files.cache = file_cache_;
@@ -77,6 +148,8 @@ Result<std::shared_ptr<data::Source>> Session::open_file(const std::string& name
                        (name.find('/') != name.npos && fs::is_directory(name, ignored));
   if (!call && !is_path) return std::shared_ptr<data::Source>();
   const bool as_path = is_path && (!call || call->is_path);
+  std::vector<std::string> paths = as_path ? std::vector{name} : paths_in(call->arguments);
+  std::string version = version_of(paths);  // before they are read
   ASSIGN_OR_RETURN(auto source,
                    as_path ? data::open_table(name, name, options, file_cache_)
                            : files::open_call(call->function, call->arguments, name, options));
@@ -84,18 +157,15 @@ Result<std::shared_ptr<data::Source>> Session::open_file(const std::string& name
     say(fmt::format("note: column `{}` of `{}` is {}, which SQL has no type for here\n",
                     column.name, name, column.type));
   std::erase_if(files_, [&](const NamedFile& file) { return file.name == name; });
-  files_.push_back({name, as_path, data::version_of(name), std::move(source)});
+  files_.push_back({name, as_path, std::move(paths), std::move(version), std::move(source)});
   RETURN_IF_ERROR(join_tables());
   return source_;
 }
 
-// Of a pattern or a folder the reader says that its files have changed.
+// What a query named is opened again when a file of it has changed, has gone, or is new.
 Result<void> Session::forget_changed_files() {
   const auto gone = std::erase_if(files_, [](const NamedFile& file) {
-    if (!file.is_path) return false;
-    std::error_code ignored;
-    const std::string version = data::version_of(file.name);
-    return version != file.version || (version.empty() && fs::is_regular_file(file.name, ignored));
+    return !file.paths.empty() && version_of(file.paths) != file.version;
   });
   if (!gone) return {};
   RETURN_IF_ERROR(join_tables());
@@ -256,9 +326,13 @@ Result<Session::Outcome> Session::copy(const NamedSource& statement,
 Result<Session::Outcome> Session::create_table(const NamedSource& statement,
                                                const planner::Command& command,
                                                const RunOptions& options) {
-  auto made = std::find_if(files_.begin(), files_.end(),
-                           [&](const NamedFile& file) { return file.name == command.name; });
-  const bool is_given = made == files_.end() && source_ && source_->schema().find(command.name);
+  auto made = std::find_if(files_.begin(), files_.end(), [&](const NamedFile& file) {
+    return is_same_name(file.name, command.name);
+  });
+  bool is_given = false;
+  if (made == files_.end() && source_)
+    for (const data::TableSchema& table : source_->schema().tables)
+      is_given = is_given || is_same_name(table.name, command.name);
   if (is_given || (made != files_.end() && !command.replace))
     return input_error("there is a table `{}` already{}", command.name,
                        is_given ? "" : ": CREATE OR REPLACE TABLE makes another");
@@ -270,8 +344,8 @@ Result<Session::Outcome> Session::create_table(const NamedSource& statement,
   ASSIGN_OR_RETURN(auto loader,
                    data::open_arrow(command.name,
                                     data::ArrowStream(ArrowResult::stream(std::move(arrow)))));
-  std::erase_if(files_, [&](const NamedFile& file) { return file.name == command.name; });
-  files_.push_back({command.name, false, "", std::make_shared<data::Source>(std::move(loader))});
+  std::erase_if(files_, [&](const NamedFile& file) { return is_same_name(file.name, command.name); });
+  files_.push_back({command.name, false, {}, "", std::make_shared<data::Source>(std::move(loader))});
   outcome.typed = nullptr;
   outcome.results.clear();
   outcome.has_result = false;
@@ -282,7 +356,7 @@ Result<Session::Outcome> Session::create_table(const NamedSource& statement,
 
 Result<Session::Outcome> Session::drop_table(const planner::Command& command) {
   const auto gone = std::erase_if(files_, [&](const NamedFile& file) {
-    return !file.is_path && file.name == command.name;
+    return !file.is_path && is_same_name(file.name, command.name);
   });
   if (!gone)
     return input_error("there is no table `{}` that a statement has made", command.name);

@@ -127,8 +127,9 @@ class Session {
   // statement has made.
   struct NamedFile {
     std::string name;
-    bool is_path;         // and no call, no table of a statement's
-    std::string version;  // of a path
+    bool is_path;  // and no call, no table of a statement's
+    std::vector<std::string> paths;  // files, folders and patterns that it is read from
+    std::string version;             // of them
     std::shared_ptr<data::Source> source;
   };
   std::shared_ptr<data::Source> given_, source_;  // source_: with files_

@@ -78,14 +78,34 @@ TEST_F(FileQueries, AFileThatHasChangedIsReadAgain) {
   EXPECT_EQ(run("SELECT sum(a) AS s FROM '$t.parquet'"), "s\n23\n");
 }
 
+TEST_F(FileQueries, PatternsFoldersAndCallsAreReadAgainWhenAFileIsNewOrHasChanged) {
+  fs::create_directories(folder_ + "d");
+  run("COPY (SELECT 1 AS a, 5 AS b) TO '$d/x.parquet'");
+  run("COPY (SELECT 1 AS a, 5 AS b) TO '$d/x.csv'");
+  const std::string from[] = {"'$d/*.parquet'", "read_parquet('$d/*.parquet')", "read_parquet(['$d/x.parquet'])",
+                              "read_csv('$d/*.csv', header = true)", "read_csv('$d/x.csv', header = true)"};
+  for (const std::string& f : from) EXPECT_EQ(run("SELECT sum(a) AS s FROM " + f), "s\n1\n") << f;
+  run("COPY (SELECT 2 AS a, 7 AS b UNION ALL SELECT 3, 8) TO '$d/x.parquet'");
+  run("COPY (SELECT 2 AS a, 7 AS b UNION ALL SELECT 3, 8) TO '$d/x.csv'");
+  for (const std::string& f : from) {
+    EXPECT_EQ(run("SELECT sum(b) AS s FROM " + f), "s\n15\n") << f << ": a column that was not read before";
+    EXPECT_EQ(run("SELECT sum(a) AS s FROM " + f), "s\n5\n") << f;
+  }
+  run("COPY (SELECT 100 AS a, 0 AS b) TO '$d/y.parquet'");
+  EXPECT_EQ(run("SELECT sum(a) AS s FROM '$d/*.parquet'"), "s\n105\n");
+  EXPECT_EQ(run("SELECT sum(a) AS s FROM read_parquet('$d/*.parquet')"), "s\n105\n");
+  EXPECT_EQ(run("SELECT sum(a) AS s FROM read_parquet(['$d/x.parquet'])"), "s\n5\n");
+}
+
 TEST_F(FileQueries, TablesAreMadeReplacedAndDropped) {
   EXPECT_EQ(run("CREATE TABLE t AS SELECT 1 AS a UNION ALL SELECT 2; SELECT sum(a) AS s FROM t"),
             "s\n3\n");
   EXPECT_THAT(run("CREATE TABLE t AS SELECT 1 AS b"), HasSubstr("there is a table `t` already"));
+  EXPECT_THAT(run("CREATE TABLE T AS SELECT 1 AS b"), HasSubstr("there is a table `T` already"));
   EXPECT_EQ(run("CREATE OR REPLACE TABLE t AS SELECT 7 AS b; SELECT * FROM t; COPY t TO '$u.csv'"),
             "b\n7\n");
   EXPECT_EQ(*read_file(folder_ + "u.csv"), "b\n7\n");
-  EXPECT_EQ(run("DROP TABLE t"), "");
+  EXPECT_EQ(run("DROP TABLE T"), "");
   EXPECT_THAT(run("SELECT * FROM t"), HasSubstr("there is no table `t`"));
   EXPECT_THAT(run("DROP TABLE t"), HasSubstr("there is no table `t`"));
 }
@@ -108,6 +128,9 @@ TEST_F(FileQueries, AFileIsWrittenWholeOrNotAtAll) {
   EXPECT_THAT(run("COPY (SELECT 2 AS a) TO '$t.csv' (NONSENSE 3)"), HasSubstr("cannot write `"));
   EXPECT_EQ(*read_file(folder_ + "t.csv"), "a\n1\n");
   EXPECT_THAT(run("COPY (SELECT 2 AS a) TO '$none/t.csv'"), HasSubstr("none/t.csv"));
+  EXPECT_THAT(run("COPY (SELECT 2 AS a) TO '$t.parquet' (PARTITION_BY (a))"), HasSubstr("partition_by"));
+  EXPECT_EQ(run("COPY (SELECT date '2020-01-02' AS d) TO '$t.json' (DATEFORMAT '%d.%m.%Y')"), "");
+  EXPECT_EQ(*read_file(folder_ + "t.json"), "{\"d\":\"02.01.2020\"}\n");
 }
 
 }  // namespace

@@ -257,7 +257,7 @@ struct Ran {
 };
 
 Result<Ran> run_on(const char* target, outliner::Mode mode, const std::string& text, const reference::Tables& tables,
-                   int runs, bool fuse_joins = true) {
+                   int runs, bool fuse_joins = true, bool allow_fallback = false) {
   SourceManager sources;
   DiagnosticSink sink;
   Timings timings;
@@ -273,7 +273,7 @@ Result<Ran> run_on(const char* target, outliner::Mode mode, const std::string& t
   ASSIGN_OR_RETURN(const auto device, open_simulator(target, checks));
   Engine engine(*device, tables);
   EngineOptions engine_options;
-  engine_options.allow_fallback = false;
+  engine_options.allow_fallback = allow_fallback;
   ASSIGN_OR_RETURN(const auto plan, engine.plan(*compiled, sources, engine_options, timings));
   Ran ran;
   for (int run = 0; run < runs; ++run) {
@@ -372,6 +372,29 @@ TEST(Probes, AJoinByUniqueKeysIsOneKernel) {
     EXPECT_EQ(plain->result, *want);
     EXPECT_TRUE(plain->plain);
   }
+}
+
+// Where a kernel runs on the interpreter, no table is built that would notice keys that repeat.
+TEST(Probes, KeysThatRepeatAreNoticedWithoutATable) {
+  MadeTables tables;
+  tables.put("d", "k", BasicType::i64, {1, 2, 1});
+  tables.put("d", "c", BasicType::i64, {5, 6, 7});
+  tables.put("f", "k", BasicType::i64, {1, 2, 3, 1});
+  tables.put("f", "w", BasicType::i64, {10, 20, 30, 40});
+  tables.put("o", "z", BasicType::i64, {100, 100});
+  const std::string text =
+      "module m { import Builtin.*; def main() : i64, i64 {\n"
+      "f:? = @load_table(`f:sym); d:? = @load_table(`d:sym); o:? = @load_table(`o:sym);\n"
+      "fk:i64 = check_cast(@column_value(f, `k:sym), i64); fw:i64 = check_cast(@column_value(f, `w:sym), i64);\n"
+      "dk:i64 = check_cast(@column_value(d, `k:sym), i64); dc:i64 = check_cast(@column_value(d, `c:sym), i64);\n"
+      "oz:i64 = check_cast(@column_value(o, `z:sym), i64); u:? = @unique(oz); z:? = @index(oz, u);\n"
+      "p:? = @join_index(@eq, dk, fk); l:? = @index(p, 0:i64); r:? = @index(p, 1:i64);\n"
+      "w:? = @plus(fw, z); v:? = @index(w, r); c:? = @index(dc, l); return v, c; } }\n";
+  auto want = run_on_reference(text, tables);
+  ASSERT_TRUE(want.ok()) << want.error().message;
+  auto got = run_on("sm_86", outliner::Mode::full, text, tables, 3, true, true);
+  ASSERT_TRUE(got.ok()) << got.error().message;
+  EXPECT_EQ(got->result, *want);
 }
 
 // From the first run on, and without a word about it.

@@ -324,21 +324,21 @@ TEST_F(Queries, WithoutTranslationAreNamedAtTheirPlace) {
     EXPECT_EQ(query.error().message, "");
     return render(sink_, sources_);
   };
-  EXPECT_EQ(said("select o_orderkey,\n  reverse(o_clerk) from orders"),
-            "q.sql:2:3: error: the function reverse has no translation\n"
-            "    reverse(o_clerk) from orders\n"
-            "    ^~~~~~~~~~~~~~~~\n");
-  EXPECT_EQ(said("select max(o_orderkey) from orders where o_custkey::varchar = '1'"),
-            "q.sql:1:51: error: the cast from INTEGER to VARCHAR has no translation\n"
-            "  select max(o_orderkey) from orders where o_custkey::varchar = '1'\n"
-            "                                                    ^~~~~~~~~\n");
-  EXPECT_EQ(said("select 1, median(o_custkey) from orders"),
-            "q.sql:1:1: error: the aggregate median has no translation\n"
-            "  select 1, median(o_custkey) from orders\n"
+  EXPECT_EQ(said("select o_orderkey,\n  md5(o_clerk) from orders"),
+            "q.sql:2:3: error: the function md5 has no translation\n"
+            "    md5(o_clerk) from orders\n"
+            "    ^~~~~~~~~~~~\n");
+  EXPECT_EQ(said("select max(o_orderkey) from orders where o_totalprice::double::float = 1"),
+            "q.sql:1:62: error: the cast from DOUBLE to FLOAT has no translation\n"
+            "  select max(o_orderkey) from orders where o_totalprice::double::float = 1\n"
+            "                                                               ^~~~~~~\n");
+  EXPECT_EQ(said("select 1, mad(o_custkey) from orders"),
+            "q.sql:1:1: error: the aggregate mad has no translation\n"
+            "  select 1, mad(o_custkey) from orders\n"
             "  ^\n");
-  EXPECT_EQ(said("select * from range(3)"),
-            "q.sql:1:1: error: the table function range has no translation\n"
-            "  select * from range(3)\n"
+  EXPECT_EQ(said("select * from unnest([1,2])"),
+            "q.sql:1:1: error: the table function unnest has no translation\n"
+            "  select * from unnest([1,2])\n"
             "  ^\n");
 }
 

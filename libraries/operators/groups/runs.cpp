@@ -248,10 +248,15 @@ Result<uint64_t> flagged_places(Library& library, Address flags, Address words, 
 Result<Address> differing_rows(Library& library, const Sorted& sorted, std::span<const Part> parts, uint64_t n,
                                Memory& memory) {
   ASSIGN_OR_RETURN(Address flags, memory.temporary(n));
-  if (sorted.complete)
-    RETURN_IF_ERROR(launch_flags(library, {}, from_keys(sorted), false, false, sorted, sorted.keys, flags, n));
-  else
-    RETURN_IF_ERROR(differ(library, parts, false, sorted, flags, n));
+  RETURN_IF_ERROR(differ(library, parts, false, sorted, flags, n));
+  return flags;
+}
+
+Result<Address> differing_keys(Library& library, const Sorted& sorted, std::span<const Part> parts, uint64_t n,
+                               Memory& memory) {
+  if (!sorted.complete) return differing_rows(library, sorted, parts, n, memory);
+  ASSIGN_OR_RETURN(Address flags, memory.temporary(n));
+  RETURN_IF_ERROR(launch_flags(library, {}, from_keys(sorted), false, false, sorted, sorted.keys, flags, n));
   return flags;
 }
 

@@ -26,8 +26,11 @@ Result<uint64_t> flagged_places(Library& library, Address flags, Address words, 
 Result<uint64_t> first_rows(Library& library, const Sorted& sorted, std::span<const Part> parts, uint64_t n,
                             Address out, Memory& memory);
 
-// u8 per place: does its row differ from the one before it; by `parts` for sorts of several words.
+// u8 per place: does its row differ from the one before it in any of the parts, which may be fewer than what was sorted by.
 Result<Address> differing_rows(Library& library, const Sorted& sorted, std::span<const Part> parts, uint64_t n,
+                               Memory& memory);
+// The same for all parts of the sort: by its keys where they are complete.
+Result<Address> differing_keys(Library& library, const Sorted& sorted, std::span<const Part> parts, uint64_t n,
                                Memory& memory);
 
 }  // namespace rndn::operators

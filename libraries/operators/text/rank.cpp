@@ -286,7 +286,7 @@ Result<Ranks> rank(Library& library, const Strings& strings, Memory& memory) {
     Memory& to = round.rows ? static_cast<Memory&>(work) : memory;
     ASSIGN_OR_RETURN(const Sorted sorted,
                      sort_rows(library, pack_words(parts), round.size, true, 2 * run_words(round.size), to));
-    ASSIGN_OR_RETURN(const Address differs, differing_rows(library, sorted, parts, round.size, to));
+    ASSIGN_OR_RETURN(const Address differs, differing_keys(library, sorted, parts, round.size, to));
     if (round.rows) {
       Arguments a;
       a.add(round.size).add(sorted.rows).add(differs).add(round.rows).add(round.places);
