@@ -71,7 +71,10 @@ bool is_pattern(const std::string& path) {
 // The format of the files in a folder, however deep, that are one table; null: there are none.
 // Delimited text is only where the user says so: a file of it is rather a table of its own.
 enum class Text : bool { no, yes };
-const FileFormat* format_within(const fs::path& folder, const SourceOptions& options, Text text) {
+// `other` gets a file of another format, if there is one.
+const FileFormat* format_within(const fs::path& folder, const SourceOptions& options, Text text,
+                                std::string* other = nullptr) {
+  const FileFormat* found = nullptr;
   std::error_code error;
   for (fs::recursive_directory_iterator entry(folder, error), end; !error && entry != end;
        entry.increment(error)) {
@@ -80,9 +83,12 @@ const FileFormat* format_within(const fs::path& folder, const SourceOptions& opt
       continue;
     const std::string path = entry->path().string();
     const FileFormat* format = format_in(options.formats, path);
-    if (format && (text == Text::yes || !format_in(text_formats, path))) return format;
+    if (!format || (text == Text::no && format_in(text_formats, path))) continue;
+    if (!other) return format;
+    if (found && found->open != format->open) *other = path;
+    if (!found) found = format;
   }
-  return nullptr;
+  return found;
 }
 
 // Whether the folder has subfolders `key=value`.
@@ -115,12 +121,16 @@ Result<Loader> open_file(const std::string& path, const std::string& table,
     return usage_error("`{}` is not on this machine: rndn reads local files only", path);
   std::error_code ignored;
   const bool is_folder = fs::is_directory(path, ignored);
-  const FileFormat* format = is_folder          ? format_within(path, options, Text::yes)
+  std::string other;
+  const FileFormat* format = is_folder          ? format_within(path, options, Text::yes, &other)
                              : is_pattern(path) ? format_in(options.formats, path)
                                                 : format_of(path, options);
   if (!format && (is_folder || is_pattern(path)))
     return input_error("`{}` is no table: a folder or a pattern is one of files that end in {}",
                        path, extensions(options));
+  if (!other.empty())
+    return input_error("`{}` holds files of several formats, `{}` among them: one table is of one",
+                       path, other);
   ASSIGN_OR_RETURN(Loader loader, (format ? format->open : open_text_file)(path, table, options));
   return kept(std::move(loader), options.cache);
 }

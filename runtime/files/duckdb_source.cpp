@@ -15,6 +15,7 @@
 #include <mutex>
 
 #include "libraries/base/system/parallel.h"
+#include "runtime/data/text_file.h"
 #include "runtime/planner/database.h"
 
 namespace rndn::files {
@@ -161,7 +162,8 @@ class ScanSource final : public data::BatchSource {
     if (scan_.is_parquet || files_.empty()) return "";
     std::string all = scan_.from;
     for (const File& file : files_) {
-      if (file.stamp.empty()) return "";
+      // What has just been written may change again without a sign.
+      if (file.stamp.empty() || data::version_of(file.path).empty()) return "";
       all += "\n" + file.stamp;
     }
     return all;

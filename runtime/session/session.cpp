@@ -104,6 +104,14 @@ std::string version_of(const std::vector<std::string>& paths) {
   return version;
 }
 
+// Is a path what the function reads? What it is not is read as the function says.
+bool is_read_by(std::string_view function, std::string_view path) {
+  const auto has = [&](std::string_view word) { return path.find(word) != path.npos; };
+  if (function.find("parquet") != function.npos) return has(".parquet");
+  if (function.find("json") != function.npos) return has("json");
+  return has(".csv") || has(".tsv") || has(".tbl");
+}
+
 // As SQL compares names: without the case of ASCII letters.
 bool is_same_name(std::string_view a, std::string_view b) {
   const auto lower = [](char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c + 32) : c; };
@@ -147,7 +155,7 @@ Result<std::shared_ptr<data::Source>> Session::open_file(const std::string& name
   const bool is_path = data::is_table_path(name, options) ||
                        (name.find('/') != name.npos && fs::is_directory(name, ignored));
   if (!call && !is_path) return std::shared_ptr<data::Source>();
-  const bool as_path = is_path && (!call || call->is_path);
+  const bool as_path = is_path && (!call || (call->is_path && is_read_by(call->function, name)));
   std::vector<std::string> paths = as_path ? std::vector{name} : paths_in(call->arguments);
   std::string version = version_of(paths);  // before they are read
   ASSIGN_OR_RETURN(auto source,

@@ -97,6 +97,15 @@ TEST_F(FileQueries, PatternsFoldersAndCallsAreReadAgainWhenAFileIsNewOrHasChange
   EXPECT_EQ(run("SELECT sum(a) AS s FROM read_parquet(['$d/x.parquet'])"), "s\n5\n");
 }
 
+TEST_F(FileQueries, AFolderIsOfOneFormatAndAFunctionReadsItsOwn) {
+  fs::create_directories(folder_ + "mix/sub");
+  run("COPY (SELECT 1 AS a) TO '$mix/a.csv'; COPY (SELECT 2 AS a) TO '$mix/sub/b.parquet'");
+  EXPECT_THAT(run("SELECT count(*) FROM '$mix/'"), HasSubstr("holds files of several formats"));
+  run("COPY (SELECT 1 AS a) TO '$j.json'");
+  EXPECT_EQ(run("SELECT * FROM '$j.json'"), "a\n1\n");
+  EXPECT_NE(run("SELECT * FROM read_csv('$j.json')"), "a\n1\n");
+}
+
 TEST_F(FileQueries, TablesAreMadeReplacedAndDropped) {
   EXPECT_EQ(run("CREATE TABLE t AS SELECT 1 AS a UNION ALL SELECT 2; SELECT sum(a) AS s FROM t"),
             "s\n3\n");
