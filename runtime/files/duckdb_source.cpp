@@ -15,7 +15,7 @@
 #include <mutex>
 
 #include "libraries/base/system/parallel.h"
-#include "runtime/data/text_file.h"
+#include "runtime/data/sources.h"
 #include "runtime/planner/database.h"
 
 namespace rndn::files {
