@@ -12,8 +12,8 @@
 //   i = index_of(x, y)                row, hit as for member; i = select(hit, row, len(y))
 // Pairs come by right row, and where no left key repeats there is one at most: the order of rows stays.
 // Row numbers that nothing reads any more are gone: as positions they would keep what they are made with from other kernels.
-// That no key repeats is taken for granted: the build of the table says when it was wrong, and the program is then compiled with that join in
-// Options::not_unique (runtime/engine.h). It does not matter where the right rows are only positions at which `index_a` puts
+// That no key repeats is taken for granted: the build of the table says when it was wrong, a look-up without a table (on the interpreter, or by
+// keys that are too wide) counts as wrong, and the program is then compiled with that join in Options::not_unique (runtime/engine.h). It does not matter where the right rows are only positions at which `index_a` puts
 // a single value, as a semi-join of several columns is written. Membership and index_of are right whatever the keys are.
 // Keys are columns of integers, dates and texts, at most three, all rows of which are there: no literals, no single rows.
 // Values are followed by their data objects (shapes.cpp), so that copies and second assignments need no thought.

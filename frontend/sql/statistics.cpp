@@ -1,8 +1,8 @@
 // Aggregates beyond sums and extremes: moments, quantiles, rows chosen by an order, texts joined.
 //
 // Variances and covariances are of sums of products. Those of integers and decimals are exact, in
-// 128 bits, where bounds prove that they fit; all else is floats less their mean over all rows,
-// whose sums are exact and rounded once, so that little cancels where groups lie near each other.
+// 128 bits, where bounds prove that they fit; all else is floats less their mean over all rows, so
+// that little cancels where groups lie near each other.
 // Quantiles and the row of an extreme come from one order of all rows by group, by whether they
 // count, and by value: a group's least place in it is where its rows begin. Left out: groups of
 // floats whose means lie hundreds of their deviations apart lose digits of their variances.
