@@ -8,9 +8,13 @@ namespace rndn::hir {
 
 namespace {
 
+using namespace kernel_types;
+using namespace traits;
+
 constexpr BuiltinRow rows[] = {
-#define BUILTIN(id, text, min, max, type, shape, geometry, device, in, out, reduction) \
-  {text, min, max, TypeRule::type, ShapeRule::shape, GeometryRule::geometry, Device::device, in, out, reduction},
+#define BUILTIN(id, text, min, max, type, shape, geometry, bounds, device, operation, kernel, in, traits)              \
+  {text,           min,                   max,    TypeRule::type, ShapeRule::shape, GeometryRule::geometry,            \
+   BoundsRule::bounds, Device::device, Operator::operation, kernel, in, traits},
 #include "frontend/builtins.def"
 #undef BUILTIN
 };
@@ -34,12 +38,15 @@ static_assert(
 
 const BuiltinRow& row(Builtin builtin) { return rows[static_cast<size_t>(builtin)]; }
 bool needs_math(Builtin builtin, BasicType result) {
-  if (builtin == Builtin::mod) return is_float(result);
   const BuiltinRow& r = row(builtin);
-  if (r.geometry != GeometryRule::result) return false;  // avg
-  return (r.type_rule == TypeRule::real_to_float && builtin != Builtin::sqrt && builtin != Builtin::recip) ||
-         r.type_rule == TypeRule::real_binary_to_float;
+  return r.has(traits::math) || (r.has(traits::math_of_floats) && is_float(result));
 }
+bool can_fail(Builtin builtin, BasicType result) {
+  const BuiltinRow& r = row(builtin);
+  return r.has(traits::fails) || (r.has(traits::fails_in_integers) && (is_integer(result) || is_wide(result)));
+}
+int literal_operand(Builtin builtin) { return row(builtin).has(traits::third_literal) ? 2 : -1; }
+bool is_each(Builtin builtin) { return row(builtin).geometry == GeometryRule::each; }
 size_t builtin_count() { return count; }
 
 bool find_builtin(std::string_view name, Builtin& builtin) {

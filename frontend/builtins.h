@@ -66,8 +66,74 @@ enum class ShapeRule : uint8_t {
 };
 // Threads of a statement (outliner: geometry.cpp).
 enum class GeometryRule : uint8_t { none, result, uncompressed, argument0, argument1, each, list0, list_result };
+// Bounds and order of the elements of a result, from those of the arguments (runtime/memory/bounds.cpp).
+enum class BoundsRule : uint8_t {
+  unknown,
+  argument0,
+  argument1,
+  either01,
+  either02,
+  either12,     // in one of two arguments
+  compress,     // in argument 1, as ordered as that
+  index,        // in argument 0, ordered where both arguments are
+  where,        // rows, ascending
+  range,        // below argument 0, ascending
+  count,        // a number of rows
+  row_or_none,  // a row, or -1
+  year,
+  month,
+  day,
+  plus,
+  minus,
+};
 // Where a call runs by default.
 enum class Device : uint8_t { gpu, library, cpu };
+// What carries a call out that stands outside of kernels (runtime/plan/plan.cpp); none: the reference interpreter.
+enum class Operator : uint8_t {
+  none,
+  load_table,
+  column_value,
+  column_valid,
+  list,
+  table,
+  keys,
+  values,
+  fetch,
+  len,
+  index_list,
+  order,
+  group,
+  unique,
+  member,
+  index_of,
+  take,
+  drop,
+  append,
+  tolist,
+  scan,
+  like,
+  sub_string,
+  text_map,
+  join,
+  each,  // `unique` of cells
+  raze,
+};
+// Types of arguments for which kernels have code, as a set. Text is there as codes of a domain.
+namespace kernel_types {
+enum : uint8_t { no_code = 0, real = 1, wide = 2, complex = 4, codes = 8, every = real | wide | complex | codes };
+}
+namespace traits {
+enum Trait : uint8_t {
+  complete = 1,            // the result is there only after the kernel
+  reduction = 2,           // a complete result that a following `raze` does not wait for
+  fails = 4,               // some values of its arguments are an error
+  fails_in_integers = 8,   // the same, where the result is an integer
+  ordered = 16,            // it has an effect: it stays in the order of the program
+  third_literal = 32,      // code in kernels is made for argument 2 (a unit of time, a message), which must be a literal there
+  math = 64,               // a function of libdevice on the GPU
+  math_of_floats = 128,    // the same, where the result is a float
+};
+}
 
 struct BuiltinRow {
   std::string_view name;
@@ -76,19 +142,24 @@ struct BuiltinRow {
   TypeRule type_rule;
   ShapeRule shape_rule;
   GeometryRule geometry;
+  BoundsRule bounds_rule;
   Device device;
-  uint8_t sync_in;  // bit k: argument k must be complete before the call (kernel boundary on that edge)
-  bool sync_out;    // the result is complete only after the kernel
-  bool reduction;   // sync_out of a reduction: a following raze is not synchronised
+  Operator operation;
+  uint8_t kernel;   // of kernel_types
+  uint8_t sync_in;  // bit k: argument k is read whole: it must be complete before the call (kernel boundary on that edge)
+  uint8_t traits;   // of Trait
+
+  bool has(traits::Trait t) const { return (traits & t) != 0; }
 };
 const BuiltinRow& row(Builtin builtin);
-// Is the builtin with results of that type a function of libdevice on the GPU? Those that make floats of numbers element by element, apart from sqrt and
-// recip, and the remainder of floats.
+// Is the builtin with results of that type a function of libdevice on the GPU?
 bool needs_math(Builtin builtin, BasicType result);
+// Can a call with results of that type be an error of the program?
+bool can_fail(Builtin builtin, BasicType result);
 // The operand that code in kernels is made for, so that it must be a literal there: a unit of time, a message. -1: none.
-constexpr int literal_operand(Builtin builtin) {
-  return builtin == Builtin::datetime_add || builtin == Builtin::datetime_sub || builtin == Builtin::require ? 2 : -1;
-}
+int literal_operand(Builtin builtin);
+// each, each_item, each_left, each_right: their first operand is a function.
+bool is_each(Builtin builtin);
 size_t builtin_count();
 // False when no builtin (or alias: enlist, index_assign) has that name. Those of the module GPU are found as "GPU.order_lib".
 bool find_builtin(std::string_view name, Builtin& builtin);

@@ -452,20 +452,12 @@ struct Resolver {
     auto is_function = [&](const Operand& o) {
       return o.kind == Operand::literal && program.literals[o.literal_id()].type == program.types->function();
     };
-    switch (f.builtin_id) {
-      case Builtin::each:
-      case Builtin::each_item:
-      case Builtin::each_left:
-      case Builtin::each_right:
-        if (call.operands.size() > 1 && !is_function(call.operands.front()) && is_function(call.operands.back()))
-          std::rotate(call.operands.begin(), call.operands.end() - 1, call.operands.end());
-        break;
-      case Builtin::member:
-      case Builtin::index_of:
-        if (options.dialect_v0 && call.operands.size() == 2) std::swap(call.operands[0], call.operands[1]);
-        break;
-      default: break;
-    }
+    if (is_each(f.builtin_id) && call.operands.size() > 1 && !is_function(call.operands.front()) &&
+        is_function(call.operands.back()))
+      std::rotate(call.operands.begin(), call.operands.end() - 1, call.operands.end());
+    if ((f.builtin_id == Builtin::member || f.builtin_id == Builtin::index_of) && options.dialect_v0 &&
+        call.operands.size() == 2)
+      std::swap(call.operands[0], call.operands[1]);
   }
 
   void expression(ExpressionId id) {

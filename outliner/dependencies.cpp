@@ -42,25 +42,11 @@ void collect(const hir::Program& program, const hir::Function& f, StatementId id
       node.ordered |= e.operands[k].kind == hir::Operand::global;
     }
     if (e.kind == hir::Expression::call) {
-      if (e.callee.kind != hir::FunctionRef::builtin)
-        node.ordered = true;
-      else
-        switch (e.callee.builtin_id) {
-          case hir::Builtin::print:
-          case hir::Builtin::rand:
-          case hir::Builtin::randk:
-          case hir::Builtin::seed: node.ordered = true; break;
-          case hir::Builtin::each:
-          case hir::Builtin::each_item:
-          case hir::Builtin::each_left:
-          case hir::Builtin::each_right: {  // a user function may do anything
-            const auto f = applied_builtin(program, e);
-            node.ordered |= !f || *f == hir::Builtin::print || *f == hir::Builtin::rand || *f == hir::Builtin::randk ||
-                            *f == hir::Builtin::seed;
-            break;
-          }
-          default: break;
-        }
+      // A function of the program may do anything, under an each form too.
+      std::optional<hir::Builtin> called;
+      if (e.callee.kind == hir::FunctionRef::builtin) called = e.callee.builtin_id;
+      if (called && hir::is_each(*called)) called = applied_builtin(program, e);
+      node.ordered |= !called || hir::row(*called).has(hir::traits::ordered);
     }
   }
   for (const hir::Target& t : s.targets) {

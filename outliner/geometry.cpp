@@ -1,6 +1,6 @@
 // Where a statement runs and with how many threads.
 //
-// A statement can be part of a kernel when its builtin's row says `gpu`, code generation has a template for it on these types, and its
+// A statement can be part of a kernel when its builtin's row says `gpu` and that kernels have code for it on these types, and its
 // operands fit the thread of one element: each is a scalar or has one element per thread. Everything else stays in the host program,
 // with the reason why. Geometry is a shape: vector<size> has a thread per element of a vector of that size; list<cells, {cell}> shares the
 // elements of all cells of a list among the threads, and statements in it work on a cell's elements (each forms of element-wise functions and
@@ -16,105 +16,21 @@ using hir::Builtin;
 using hir::GeometryRule;
 using hir::ShapeRule;
 
-// Builtins that ptx/codegen has a template for, apart from types. tests/codegen generates a kernel for every one of them.
-bool has_template(Builtin b) {
-  switch (b) {
-    case Builtin::abs:
-    case Builtin::neg:
-    case Builtin::ceil:
-    case Builtin::floor:
-    case Builtin::round:
-    case Builtin::recip:
-    case Builtin::signum:
-    case Builtin::pi:
-    case Builtin::conj:
-    case Builtin::not_:
-    case Builtin::sqrt:
-    case Builtin::date:
-    case Builtin::time:
-    case Builtin::date_year:
-    case Builtin::date_month:
-    case Builtin::date_day:
-    case Builtin::time_hour:
-    case Builtin::time_minute:
-    case Builtin::time_second:
-    case Builtin::time_mill:
-    case Builtin::lt:
-    case Builtin::gt:
-    case Builtin::leq:
-    case Builtin::geq:
-    case Builtin::eq:
-    case Builtin::neq:
-    case Builtin::plus:
-    case Builtin::minus:
-    case Builtin::mul:
-    case Builtin::div:
-    case Builtin::mod:
-    case Builtin::and_:
-    case Builtin::or_:
-    case Builtin::nand:
-    case Builtin::nor:
-    case Builtin::xor_:
-    case Builtin::range:
-    case Builtin::vector:
-    case Builtin::where:
-    case Builtin::compress:
-    case Builtin::index:
-    case Builtin::index_a:
-    case Builtin::len:
-    case Builtin::sum:
-    case Builtin::avg:
-    case Builtin::min:
-    case Builtin::max:
-    case Builtin::any:
-    case Builtin::all:
-    case Builtin::reverse:
-    case Builtin::fact:
-    case Builtin::datetime_add:
-    case Builtin::datetime_sub:
-    case Builtin::datetime_diff:
-    case Builtin::select:
-    case Builtin::require:
-    case Builtin::index_or:
-    case Builtin::gpu_probe:
-    case Builtin::raze: return true;
-    default: return hir::needs_math(b, BasicType::f64);
-  }
-}
+bool has_code(Builtin b) { return hir::row(b).kernel != hir::kernel_types::no_code; }
+bool has_code(Builtin b, uint8_t types) { return (hir::row(b).kernel & types) != 0; }
 
 // Functions that an each form may apply inside a kernel.
 bool has_cell_template(Builtin b) {
   const hir::BuiltinRow& row = hir::row(b);
-  if (row.device != hir::Device::gpu || !has_template(b) || row.max_arity > 2) return false;
-  return row.reduction || row.shape_rule == ShapeRule::broadcast || row.shape_rule == ShapeRule::argument0;
-}
-
-bool takes_codes(Builtin b) {
-  return b == Builtin::eq || b == Builtin::neq || b == Builtin::lt || b == Builtin::gt || b == Builtin::leq ||
-         b == Builtin::geq || b == Builtin::compress || b == Builtin::vector || b == Builtin::len ||
-         b == Builtin::index || b == Builtin::index_a || b == Builtin::reverse ||
-         b == Builtin::select || b == Builtin::require || b == Builtin::index_or ||
-         b == Builtin::gpu_probe;
-}
-
-bool takes_complex(Builtin b) {
-  return b == Builtin::conj || b == Builtin::pi || b == Builtin::mul || b == Builtin::div || b == Builtin::eq ||
-         b == Builtin::neq || b == Builtin::compress || b == Builtin::vector || b == Builtin::len ||
-         b == Builtin::index || b == Builtin::index_a || b == Builtin::reverse ||
-         b == Builtin::select || b == Builtin::require || b == Builtin::index_or;
-}
-
-bool takes_wide(Builtin b) {
-  return b == Builtin::abs || b == Builtin::neg || b == Builtin::ceil || b == Builtin::floor || b == Builtin::round ||
-         b == Builtin::lt || b == Builtin::gt || b == Builtin::leq || b == Builtin::geq || b == Builtin::plus ||
-         b == Builtin::minus || (b != Builtin::conj && b != Builtin::pi && takes_complex(b));
+  if (row.device != hir::Device::gpu || !has_code(b) || row.max_arity > 2) return false;
+  return row.has(hir::traits::reduction) || row.shape_rule == ShapeRule::broadcast || row.shape_rule == ShapeRule::argument0;
 }
 
 std::string_view check_type(Builtin b, BasicType t, const Options& options) {
   if (hir::is_text(t) && !options.text_codes) return "text is not on the GPU";
-  if (t == BasicType::complex && !takes_complex(b)) return "it has no GPU code for complex numbers";
-  if (hir::is_wide(t) && !takes_wide(b)) return "it has no GPU code for i128";
-  if (hir::is_text(t) && !takes_codes(b)) return "it works on the texts themselves";
+  if (t == BasicType::complex && !has_code(b, hir::kernel_types::complex)) return "it has no GPU code for complex numbers";
+  if (hir::is_wide(t) && !has_code(b, hir::kernel_types::wide)) return "it has no GPU code for i128";
+  if (hir::is_text(t) && !has_code(b, hir::kernel_types::codes)) return "it works on the texts themselves";
   if (hir::is_calendar(t) && (b == Builtin::sum || b == Builtin::avg)) return "calendar values have no sum";
   if (b == Builtin::gpu_probe && !is_probe_key(t)) return "its keys are no integers, dates or texts";
   if (!options.math && hir::needs_math(b, t)) return no_math;
@@ -167,8 +83,8 @@ std::string_view place_each(const hir::Program& program, const hir::Expression& 
   const hir::BuiltinRow& row = hir::row(*f);
   node.place = Place::gpu;
   node.sync_in = static_cast<uint8_t>(row.sync_in << 1);
-  node.sync_out = row.sync_out;
-  node.reduction = row.reduction;
+  node.sync_out = row.has(hir::traits::complete);
+  node.reduction = row.has(hir::traits::reduction);
   node.positional = *f == Builtin::reverse;
   return {};
 }
@@ -261,7 +177,7 @@ std::string_view place_statement(const hir::Program& program, const hir::Functio
     node.geometry = facts.operands[0].shape;
     node.place = Place::gpu;
     node.sync_in = row.sync_in;
-    node.sync_out = row.sync_out;
+    node.sync_out = row.has(hir::traits::complete);
     return {};
   }
 
@@ -289,7 +205,7 @@ std::string_view place_statement(const hir::Program& program, const hir::Functio
 
   const Builtin builtin = e.callee.builtin_id;
   const hir::BuiltinRow& row = hir::row(builtin);
-  if (!has_template(builtin)) return "it has no GPU code yet";
+  if (!has_code(builtin)) return "it has no GPU code yet";
   const int literal = hir::literal_operand(builtin);
   if (literal >= 0 && e.operands[static_cast<size_t>(literal)].kind != hir::Operand::literal)
     return builtin == Builtin::require ? "its message is only known at run time" : "its unit is only known at run time";
@@ -298,7 +214,7 @@ std::string_view place_statement(const hir::Program& program, const hir::Functio
                                                         : check_type(builtin, argument_types[k], options);
         !why.empty())
       return why;
-  if (row.reduction && e.operands[0].kind != hir::Operand::variable) return "a literal";
+  if (row.has(hir::traits::reduction) && e.operands[0].kind != hir::Operand::variable) return "a literal";
 
   const auto size_of = [&](size_t k) { return table[facts.operands[k].shape].size; };
   switch (row.shape_rule) {
@@ -363,8 +279,8 @@ std::string_view place_statement(const hir::Program& program, const hir::Functio
   node.place = Place::gpu;
   // An operand whose length is compared at the launch must be there by then.
   node.sync_in |= row.sync_in | facts.assumed;
-  node.sync_out = row.sync_out;
-  node.reduction = row.reduction;
+  node.sync_out = row.has(hir::traits::complete);
+  node.reduction = row.has(hir::traits::reduction);
   return {};
 }
 

@@ -267,16 +267,14 @@ bool flatten(const hir::Function& f, hir::BlockId block, std::vector<StatementId
 
 uint32_t whole_operands(const hir::Program& program, const hir::Expression& e) {
   if (e.kind != hir::Expression::call || e.callee.kind != hir::FunctionRef::builtin) return 0;
-  switch (e.callee.builtin_id) {
-    case Builtin::index:
-    case Builtin::index_or:
-    case Builtin::index_a:
-    case Builtin::reverse: return 1;
-    case Builtin::gpu_probe: return ((1u << e.operands.size() / 2) - 1) << 1;
-    case Builtin::each: return applied_builtin(program, e) == Builtin::reverse ? 2 : 0;
-    case Builtin::each_right: return applied_builtin(program, e) == Builtin::index ? 2 : 0;
-    default: return 0;
+  const auto whole = [](Builtin b) { return hir::row(b).kernel ? uint32_t{hir::row(b).sync_in} : 0; };
+  const Builtin b = e.callee.builtin_id;
+  if (b == Builtin::gpu_probe) return ((1u << e.operands.size() / 2) - 1) << 1;
+  if (b == Builtin::each || b == Builtin::each_right) {  // the function's first argument is the next operand
+    const auto applied = applied_builtin(program, e);
+    return applied ? (whole(*applied) & 1) << 1 : 0;
   }
+  return whole(b);
 }
 
 Shapes analyse_shapes(const hir::Program& program, const hir::Function& function, ShapeTable& table,

@@ -26,38 +26,17 @@ void refuse(Emitter& e, std::string what, StatementId at) {
 
 bool reads_whole(const Step& s, size_t operand) {
   if (!s.call) return false;
-  switch (s.builtin) {
-    case Builtin::index:
-    case Builtin::index_or:
-    case Builtin::index_a:
-    case Builtin::reverse: return operand == 0;
-    case Builtin::gpu_probe: return operand >= 1 && operand <= s.operands.size() / 2;
-    default: return false;
-  }
+  if (s.builtin == Builtin::gpu_probe) return operand >= 1 && operand <= s.operands.size() / 2;
+  return (hir::row(s.builtin).sync_in >> operand & 1) != 0;
 }
 
 bool masks(const Step& s, size_t operand) {
   return s.call && operand == 0 && (s.builtin == Builtin::compress || s.builtin == Builtin::where);
 }
 
-bool can_fail(const Emitter&, const Step& s) {
-  if (!s.call) return false;
-  switch (s.builtin) {
-    case Builtin::index:
-    case Builtin::index_a:
-    case Builtin::fact:
-    case Builtin::require: return true;
-    case Builtin::div:
-    case Builtin::mod: return hir::is_integer(s.result) || hir::is_wide(s.result);
-    default: return false;
-  }
-}
+bool can_fail(const Emitter&, const Step& s) { return s.call && hir::can_fail(s.builtin, s.result); }
 
 namespace {
-
-bool is_each(Builtin b) {
-  return b == Builtin::each || b == Builtin::each_item || b == Builtin::each_left || b == Builtin::each_right;
-}
 
 bool is_list(const Emitter& e, VariableId v) {
   const hir::TypeKind kind = (*e.program.types)[e.variable(v).type].kind;
@@ -184,7 +163,7 @@ bool plan_steps(Emitter& e) {
     bool each = false;
     if (step.call) {
       step.builtin = expression.callee.builtin_id;
-      each = is_each(step.builtin);
+      each = hir::is_each(step.builtin);
       if (each) {
         const auto* f =
             step.operands[0].kind == hir::Operand::literal
@@ -199,7 +178,7 @@ bool plan_steps(Emitter& e) {
       } else if (step.builtin == Builtin::raze) {
         step.call = false;
       }
-      step.reduction = step.call && hir::row(step.builtin).reduction;
+      step.reduction = step.call && hir::row(step.builtin).has(hir::traits::reduction);
     }
     Form& form = e.forms[index(step.target)];
     if (list_kernel) {

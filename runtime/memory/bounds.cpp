@@ -59,43 +59,72 @@ Bounds limits(BasicType type) {
 }
 
 Bounds bounds_of_call(Builtin builtin, BasicType type, std::span<const Interval> a, uint64_t longest) {
+  using hir::BoundsRule;
   auto of = [&](size_t k) { return k < a.size() ? a[k].bounds : Bounds{}; };
+  const int64_t rows = static_cast<int64_t>(longest);
   Bounds result;
-  switch (builtin) {
-    case Builtin::compress:
-    case Builtin::require:
-    case Builtin::vector: result = of(1); break;
-    case Builtin::index:
-    case Builtin::reverse:
-    case Builtin::raze: result = of(0); break;
-    case Builtin::append: result = join(of(0), of(1)); break;
-    case Builtin::index_a:
-    case Builtin::index_or: result = join(of(0), of(2)); break;
-    case Builtin::select: result = join(of(1), of(2)); break;
-    case Builtin::range:
+  switch (hir::row(builtin).bounds_rule) {
+    case BoundsRule::unknown: break;
+    case BoundsRule::argument0:
+    case BoundsRule::index: result = of(0); break;
+    case BoundsRule::argument1:
+    case BoundsRule::compress: result = of(1); break;
+    case BoundsRule::either01: result = join(of(0), of(1)); break;
+    case BoundsRule::either02: result = join(of(0), of(2)); break;
+    case BoundsRule::either12: result = join(of(1), of(2)); break;
+    case BoundsRule::range:
       if (const Bounds x = of(0); x.known()) result = {0, x.max > 0 ? x.max - 1 : 0};
       break;
-    case Builtin::gpu_probe: result = {-1, static_cast<int64_t>(longest)}; break;
-    case Builtin::where:
-    case Builtin::len: result = {0, static_cast<int64_t>(longest)}; break;
-    case Builtin::date_year:
+    case BoundsRule::row_or_none: result = {-1, rows}; break;
+    case BoundsRule::where:
+    case BoundsRule::count: result = {0, rows}; break;
+    case BoundsRule::year:
       if (const Bounds x = of(0); x.known() && a[0].type == BasicType::date)
         result = {year_of_day(x.min), year_of_day(x.max)};
       break;
-    case Builtin::date_month: result = {1, 12}; break;
-    case Builtin::date_day: result = {1, 31}; break;
-    case Builtin::plus:
+    case BoundsRule::month: result = {1, 12}; break;
+    case BoundsRule::day: result = {1, 31}; break;
+    case BoundsRule::plus:
       if (hir::is_integer(type)) result = sum(of(0), of(1));
       break;
-    case Builtin::minus:
+    case BoundsRule::minus:
       if (hir::is_integer(type)) result = difference(of(0), of(1));
       if (result.known() && a[0].type == BasicType::minute) result = {result.min / 60, result.max / 60};  // of seconds
       break;
-    default: break;
   }
   if (hir::is_text(type)) return result;  // of codes
   return within(result, limits(type)) ? result : Bounds{};
 }
+
+namespace {
+
+// Does the result ascend where `ascends(k)` says whether argument k does?
+template <class F>
+bool ascends_after(hir::BoundsRule rule, F&& ascends, bool known) {
+  using hir::BoundsRule;
+  switch (rule) {
+    case BoundsRule::compress: return ascends(1);
+    case BoundsRule::index: return ascends(0) && ascends(1);
+    case BoundsRule::where:
+    case BoundsRule::range: return true;
+    case BoundsRule::year: return ascends(0) && known;  // they wrap in 16 bits
+    case BoundsRule::unknown:
+    case BoundsRule::argument0:
+    case BoundsRule::argument1:
+    case BoundsRule::either01:
+    case BoundsRule::either02:
+    case BoundsRule::either12:
+    case BoundsRule::count:
+    case BoundsRule::row_or_none:
+    case BoundsRule::month:
+    case BoundsRule::day:
+    case BoundsRule::plus:
+    case BoundsRule::minus: return false;
+  }
+  return false;
+}
+
+}  // namespace
 
 void set_bounds(const hir::Program& program, const hir::Function& f, uint64_t elements_of_geometry,
                 const std::vector<ItemPtr>& inputs, const std::vector<ItemPtr>& outputs) {
@@ -146,8 +175,7 @@ void set_bounds(const hir::Program& program, const hir::Function& f, uint64_t el
     } else if (e.kind == hir::Expression::call && e.callee.kind == hir::FunctionRef::builtin) {
       Builtin b = e.callee.builtin_id;
       std::span<const hir::Operand> a = e.operands;
-      if ((b == Builtin::each || b == Builtin::each_item || b == Builtin::each_left || b == Builtin::each_right) &&
-          a[0].kind == hir::Operand::literal) {
+      if (hir::is_each(b) && a[0].kind == hir::Operand::literal) {
         const auto* functions = std::get_if<std::vector<hir::FunctionRef>>(&program.literals[a[0].literal_id()].values);
         if (!functions || functions->size() != 1 || functions->front().kind != hir::FunctionRef::builtin) continue;
         b = functions->front().builtin_id;
@@ -156,12 +184,8 @@ void set_bounds(const hir::Program& program, const hir::Function& f, uint64_t el
       std::vector<Interval> arguments;
       for (const hir::Operand& o : a) arguments.push_back(interval(o));
       result = bounds_of_call(b, own, arguments, longest);
-      if (b == e.callee.builtin_id) {  // of vectors, not of cells
-        if (b == Builtin::compress) up = ascends(a[1]);
-        if (b == Builtin::index) up = ascends(a[0]) && ascends(a[1]);
-        if (b == Builtin::where || b == Builtin::range) up = true;
-        if (b == Builtin::date_year) up = ascends(a[0]) && result.known();  // they wrap in 16 bits
-      }
+      if (b == e.callee.builtin_id)  // of vectors, not of cells
+        up = ascends_after(hir::row(b).bounds_rule, [&](size_t k) { return ascends(a[k]); }, result.known());
     }
     ascending[s.targets[0].id] = up && own == type && !hir::is_text(type) && !hir::is_float(type);
     bounds[s.targets[0].id] = stored(result, type);

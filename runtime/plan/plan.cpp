@@ -13,6 +13,7 @@ namespace rndn::runtime {
 
 using hir::BasicType;
 using hir::Builtin;
+using hir::Operator;
 using hir::TypeKind;
 
 bool element_type(const hir::TypeTable& types, hir::TypeId type, BasicType& element, bool& is_list) {
@@ -455,40 +456,37 @@ class Planner {
         if (i >= e.operands.size() || !columns_ok(e.operands[i], kind)) return Step::call;
       return kind;
     };
-    switch (e.callee.builtin_id) {
-      case Builtin::load_table: return Step::load_table;
-      case Builtin::column_value: return Step::column_value;
-      case Builtin::column_valid: return Step::column_valid;
-      case Builtin::list: return Step::list;
-      case Builtin::table: return Step::table;
-      case Builtin::keys:
+    switch (hir::row(e.callee.builtin_id).operation) {
+      case Operator::none: return Step::call;
+      case Operator::load_table: return Step::load_table;
+      case Operator::column_value: return Step::column_value;
+      case Operator::column_valid: return Step::column_valid;
+      case Operator::list: return Step::list;
+      case Operator::table: return Step::table;
+      case Operator::keys:
         return argument(0) == TypeKind::dict || argument(0) == TypeKind::enumeration ? Step::keys : Step::call;
-      case Builtin::values:
+      case Operator::values:
         return argument(0) == TypeKind::dict || argument(0) == TypeKind::enumeration ? Step::values : Step::call;
-      case Builtin::fetch: return argument(0) == TypeKind::enumeration ? Step::fetch : Step::call;
-      case Builtin::len: return Step::len;
-      case Builtin::index:
+      case Operator::fetch: return argument(0) == TypeKind::enumeration ? Step::fetch : Step::call;
+      case Operator::len: return Step::len;
+      case Operator::index_list:
         return argument(0) == TypeKind::list || argument(0) == TypeKind::tuple ? Step::index_list : Step::call;
-      case Builtin::order:
-      case Builtin::gpu_top_lib: return on_columns(Step::order, {0});
-      case Builtin::group: return on_columns(Step::group, {0});
-      case Builtin::unique: return on_columns(Step::unique, {0});
-      case Builtin::member: return on_columns(Step::member, {0, 1});
-      case Builtin::index_of: return on_columns(Step::index_of, {0, 1});
-      case Builtin::take: return on_columns(Step::take, {1});
-      case Builtin::drop: return on_columns(Step::drop, {1});
-      case Builtin::append:
+      case Operator::order: return on_columns(Step::order, {0});
+      case Operator::group: return on_columns(Step::group, {0});
+      case Operator::unique: return on_columns(Step::unique, {0});
+      case Operator::member: return on_columns(Step::member, {0, 1});
+      case Operator::index_of: return on_columns(Step::index_of, {0, 1});
+      case Operator::take: return on_columns(Step::take, {1});
+      case Operator::drop: return on_columns(Step::drop, {1});
+      case Operator::append:
         if (argument(0) != TypeKind::basic || argument(1) != TypeKind::basic) return Step::call;
         return on_columns(Step::append, {0, 1});
-      case Builtin::tolist: return on_columns(Step::tolist, {0});
-      case Builtin::scan_sum:
-      case Builtin::scan_min:
-      case Builtin::scan_max: return on_columns(Step::scan, {0, 1});
-      case Builtin::like: return on_columns(Step::like, {0, 1});
-      case Builtin::sub_string: return on_columns(Step::sub_string, {0});
-      case Builtin::text_map:
-      case Builtin::text_valid: return Step::text_map;
-      case Builtin::join_index:
+      case Operator::tolist: return on_columns(Step::tolist, {0});
+      case Operator::scan: return on_columns(Step::scan, {0, 1});
+      case Operator::like: return on_columns(Step::like, {0, 1});
+      case Operator::sub_string: return on_columns(Step::sub_string, {0});
+      case Operator::text_map: return Step::text_map;
+      case Operator::join:
         for (size_t i = 0; i + 2 < e.operands.size(); ++i) {
           if (e.operands[i].kind != hir::Operand::literal) return Step::call;
           const auto* functions =
@@ -501,37 +499,30 @@ class Planner {
             }
         }
         return on_columns(Step::join, {e.operands.size() - 2, e.operands.size() - 1});
-      case Builtin::each: {
+      case Operator::each: {
         const hir::FunctionRef* f = function_literal(e.operands[0]);
         if (f && f->kind == hir::FunctionRef::builtin && f->builtin_id == Builtin::unique)
           return argument(1) == TypeKind::list ? on_columns(Step::unique_cells, {1}) : Step::call;
         return Step::call;
       }
-      case Builtin::raze:
+      case Operator::raze:
         if (argument(0) != TypeKind::list) return Step::call;
         if (e.operands[0].kind == hir::Operand::variable && in_one_piece_.count(e.operands[0].id)) return Step::raze;
         reason_ = "the cells do not lie in one piece";
         return Step::call;
-      default: return Step::call;
     }
+    return Step::call;
   }
 
   // Where the call should run: builtins.def, where the each family takes its function's place, and cells are the CPU's.
   hir::Device device_of(const hir::Expression& e) const {
     const TypeKind first = e.operands.empty() ? TypeKind::wildcard : kind_of(e.operands[0]);
-    switch (e.callee.builtin_id) {
-      case Builtin::each:
-      case Builtin::each_item:
-      case Builtin::each_left:
-      case Builtin::each_right:
-        if (const hir::FunctionRef* f = e.operands.empty() ? nullptr : function_literal(e.operands[0]))
-          if (f->kind == hir::FunctionRef::builtin) return hir::row(f->builtin_id).device;
-        break;
-      case Builtin::append:
-        if (first >= TypeKind::list && first <= TypeKind::tuple) return hir::Device::cpu;
-        break;
-      default: break;
+    if (hir::is_each(e.callee.builtin_id)) {
+      const hir::FunctionRef* f = e.operands.empty() ? nullptr : function_literal(e.operands[0]);
+      if (f && f->kind == hir::FunctionRef::builtin) return hir::row(f->builtin_id).device;
     }
+    if (e.callee.builtin_id == Builtin::append && first >= TypeKind::list && first <= TypeKind::tuple)
+      return hir::Device::cpu;
     return hir::row(e.callee.builtin_id).device;
   }
 
