@@ -312,7 +312,7 @@ bool is_unary_map(const hir::BuiltinRow& r) {
   return r.max_arity == 1 && r.shape_rule == ShapeRule::argument0 && r.device == Device::gpu;
 }
 bool is_broadcast(const hir::BuiltinRow& r) { return r.shape_rule == ShapeRule::broadcast; }
-bool is_reduction(const hir::BuiltinRow& r) { return r.reduction; }
+bool is_reduction(const hir::BuiltinRow& r) { return r.has(hir::traits::reduction); }
 
 // The columns that reductions read: floats are added where order does not matter but for rounding.
 std::vector<std::string> columns_to_reduce(Builtin b, BasicType type) {
