@@ -123,7 +123,7 @@ namespace kernel_types {
 enum : uint8_t { no_code = 0, real = 1, wide = 2, complex = 4, codes = 8, every = real | wide | complex | codes };
 }
 namespace traits {
-enum Trait : uint8_t {
+enum Trait : uint16_t {
   complete = 1,            // the result is there only after the kernel
   reduction = 2,           // a complete result that a following `raze` does not wait for
   fails = 4,               // some values of its arguments are an error
@@ -132,6 +132,7 @@ enum Trait : uint8_t {
   third_literal = 32,      // code in kernels is made for argument 2 (a unit of time, a message), which must be a literal there
   math = 64,               // a function of libdevice on the GPU
   math_of_floats = 128,    // the same, where the result is a float
+  passes_numbers = 256,    // code in kernels is the same for every number: it may be a parameter (outliner::Options)
 };
 }
 
@@ -147,7 +148,7 @@ struct BuiltinRow {
   Operator operation;
   uint8_t kernel;   // of kernel_types
   uint8_t sync_in;  // bit k: argument k is read whole: it must be complete before the call (kernel boundary on that edge)
-  uint8_t traits;   // of Trait
+  uint16_t traits;  // of Trait
 
   bool has(traits::Trait t) const { return (traits & t) != 0; }
 };

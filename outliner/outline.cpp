@@ -2,7 +2,8 @@
 //
 // A kernel's parameters are the values it reads from outside, its results those that are read outside (in this block or, when the
 // variable lives in an outer block, anywhere). Scalar literals that reach a kernel through a variable are copied into it; text and
-// vector literals become variables of the host, since their encoding is known only when data is loaded.
+// vector literals become variables of the host, since their encoding is known only when data is loaded, and with
+// `numbers_as_parameters` single numbers of a program too.
 // Statements whose results nobody reads are dropped, unless they can fail at run time.
 // The result is a program like any other: it prints, parses and checks.
 // Cost: O(statements x their operands). Leaves out: bodies of user functions, which stay on the host.
@@ -157,6 +158,19 @@ bool stays_literal(const hir::Literal& literal) {
 bool stays_operand(const Expression& e, size_t operand) {
   return e.kind == Expression::call && e.callee.kind == hir::FunctionRef::builtin &&
          hir::literal_operand(e.callee.builtin_id) == static_cast<int>(operand);
+}
+
+// Is operand `a` of the call a number that kernels get as a parameter?
+bool is_passed(const Rewriter& r, const Expression& e, size_t a, const hir::Literal& literal) {
+  if (!r.options.numbers_as_parameters || e.kind != Expression::call ||
+      e.callee.kind != hir::FunctionRef::builtin || stays_operand(e, a) || literal.size() != 1)
+    return false;
+  const hir::TypeTable& types = *r.out.program.types;
+  const hir::BasicType type = types.basic_of(literal.type);
+  // What a division by zero may fail for is known of a number in the code.
+  const bool fails = types.is_basic(e.types[0]) && hir::can_fail(e.callee.builtin_id, types.basic_of(e.types[0]));
+  return hir::row(e.callee.builtin_id).has(hir::traits::passes_numbers) && !fails && type != hir::BasicType::boolean &&
+         type != hir::BasicType::complex && !hir::is_text(type);
 }
 
 // A kernel while it is built.
@@ -321,7 +335,17 @@ void build_kernel(Rewriter& r, BlockState& b, const Group& group, KernelState& k
     const uint32_t whole = whole_operands(r.program(), r.original.expressions[inner]);
     k.kernel.assumes |= facts.assumed != 0;
     Operands operands;
-    const Operands& sources = r.original.expressions[inner].operands;
+    const Expression& call = r.original.expressions[inner];
+    const Operands& sources = call.operands;
+    const auto in_kernel = [&](const Operand& operand, size_t a, ShapeId shape) {
+      const hir::Literal& literal = r.program().literals[operand.literal_id()];
+      const bool passed = is_passed(r, call, a, literal);
+      if (!passed && (stays_operand(call, a) || stays_literal(literal))) return operand;
+      const VariableId own = read_variable(r, k, hoist_literal(r, b, operand), shape);
+      std::vector<VariableId>& values = k.kernel.by_value;
+      if (passed && std::find(values.begin(), values.end(), own) == values.end()) values.push_back(own);
+      return variable_operand(k.function, own);
+    };
     for (size_t a = 0; a < sources.size(); ++a) {
       const ShapeId shape = facts.operands[a].shape;
       if (sources[a].kind == Operand::variable) {
@@ -332,15 +356,13 @@ void build_kernel(Rewriter& r, BlockState& b, const Group& group, KernelState& k
         }
         if (!k.assigned[v] && !is_whole(whole, a)) {
           if (const Operand* literal = reaching_literal(r, graph, n, v)) {
-            operands.push_back(*literal);
+            operands.push_back(in_kernel(*literal, a, shape));
             continue;
           }
         }
         operands.push_back(variable_operand(k.function, read_variable(r, k, v, shape)));
-      } else if (sources[a].kind == Operand::literal && !stays_operand(r.original.expressions[inner], a) &&
-                 !stays_literal(r.program().literals[sources[a].literal_id()])) {
-        const VariableId v = hoist_literal(r, b, sources[a]);
-        operands.push_back(variable_operand(k.function, read_variable(r, k, v, shape)));
+      } else if (sources[a].kind == Operand::literal) {
+        operands.push_back(in_kernel(sources[a], a, shape));
       } else {
         operands.push_back(sources[a]);
       }

@@ -91,6 +91,7 @@ struct Kernel {
       geometry_variable{};  // a vector parameter (or, for none, none) whose length is the geometry at run time
   IdVector<hir::VariableId, ShapeId> shapes;  // of every variable of the kernel
   std::vector<ShapeId> result_shapes;         // in order of the kernel's results; Compressed: bounded by its base
+  std::vector<hir::VariableId> by_value;      // parameters that stand for a number of the program: passed in its place
   std::vector<hir::StatementId>
       statements;  // of main, after calls of functions were replaced, that the kernel computes
 };
@@ -129,6 +130,8 @@ struct Options {
   bool tops = true;  // an order of which only the first rows are looked at becomes GPU.top_lib (top.cpp)
   bool joins = true;  // joins by unique keys and membership become GPU.probe (joins.cpp)
   std::vector<uint32_t> not_unique;  // joins, by number, whose left keys are known to repeat, or to be too wide: they stay
+  // Numbers that elements are compared with, added to or multiplied by are passed to kernels, so that programs which differ in them share code.
+  bool numbers_as_parameters = false;
   bool explain = true;  // Outlined::decisions are made
 };
 

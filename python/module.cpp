@@ -305,6 +305,7 @@ class Connection {
       if (!runtime::find_stage(stage, options.until))
         fail(usage_error("there is no stage `{}`", stage));
       options.target = check_arch(arch);
+      options.numbers_as_parameters = is_sql;
       runtime::Session& session = open_session();
       const data::Schema* schema = session.source() ? &session.source()->schema() : nullptr;
       said_.clear();

@@ -91,6 +91,19 @@ Engine::~Engine() = default;
 
 uint64_t Engine::device_bytes() const { return state_->memory.in_use() - state_->buffers.unused(); }
 
+Result<std::shared_ptr<LoadedModule>> Engine::State::load(const Compiled& compiled) {
+  std::erase_if(modules, [](const auto& m) { return m.expired(); });
+  if (!compiled.cubin.empty())
+    for (const auto& m : modules)
+      if (auto loaded = m.lock(); loaded && loaded->cubin == compiled.cubin) return loaded;
+  auto handle = compiled.cubin.empty() ? device.load_ptx(compiled.ptx, compiled.level)
+                                       : device.load_module(compiled.cubin);
+  if (!handle) return handle.error();
+  auto loaded = std::make_shared<LoadedModule>(device, *handle, compiled.cubin);
+  if (!compiled.cubin.empty()) modules.push_back(loaded);
+  return loaded;
+}
+
 // --- Plans ---
 
 Engine::Plan::State::State(const Compiled& c, const SourceManager& s, const EngineOptions& o, Engine::State& e)
@@ -101,7 +114,6 @@ void Engine::Plan::State::drop_replay() {
 }
 Engine::Plan::State::~State() {
   drop_replay();
-  if (module) (void)engine.device.unload_module(*module);
 }
 
 std::vector<uint32_t> Engine::Plan::State::take_repeats() {
@@ -158,18 +170,14 @@ Result<std::unique_ptr<Engine::Plan>> Engine::plan(const Compiled& compiled, con
   }
   p.kernels.resize(kernels.size());
   if (!compiled.code.module.functions.empty()) {
-    if (compiled.cubin.empty()) {
-      ASSIGN_OR_RETURN(p.module, state_->device.load_ptx(compiled.ptx, compiled.level));
-    } else {
-      ASSIGN_OR_RETURN(p.module, state_->device.load_module(compiled.cubin));
-    }
+    ASSIGN_OR_RETURN(p.module, state_->load(compiled));
   }
   for (size_t i = 0; i < kernels.size(); ++i) {
     KernelState& k = p.kernels[i];
     const codegen::KernelCode& code = kernels[i];
     k.report.name = code.name;
     if (!code.refused.empty()) continue;
-    ASSIGN_OR_RETURN(k.handle, state_->device.find_kernel(*p.module, code.name));
+    ASSIGN_OR_RETURN(k.handle, state_->device.find_kernel(p.module->handle, code.name));
     ASSIGN_OR_RETURN(k.info, state_->device.kernel_info(k.handle));
     ASSIGN_OR_RETURN(uint32_t blocks, state_->device.blocks_per_multiprocessor(k.handle, code.block_size, 0));
     k.resident_blocks = std::max(1u, blocks * state_->device.info().multiprocessors);

@@ -117,9 +117,9 @@ struct ExplainForm {
 Result<std::string> explain_program(const NamedSource& program, const runtime::CompileOptions& options,
                                     const std::shared_ptr<data::Source>& source, ExplainForm form);
 
-// A stage of a program as text (cubin: bytes), compiled without a device; what it says goes to stderr.
+// A stage of a program as text (cubin: bytes), compiled without a device; what it says goes to stderr. `of_query`: as the program of a query is compiled.
 Result<std::string> emit_program(const NamedSource& program, const Flags& flags, const std::string& stage,
-                                 const data::Schema& schema);
+                                 const data::Schema& schema, bool of_query = false);
 
 // Each command declares its flags and gives what runs when it was chosen.
 struct Command {

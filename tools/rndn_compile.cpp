@@ -80,8 +80,9 @@ class CompileCommand final : public Command {
 }  // namespace
 
 Result<std::string> emit_program(const NamedSource& program, const Flags& flags, const std::string& stage,
-                                 const data::Schema& schema) {
+                                 const data::Schema& schema, bool of_query) {
   ASSIGN_OR_RETURN(runtime::CompileOptions options, compile_options(flags));
+  options.numbers_as_parameters = of_query;
   if (options.backend.kind == runtime::Backend::driver)
     return usage_error("--backend driver compiles on a GPU only: use it with `rndn run`");
   runtime::find_stage(stage, options.until);

@@ -108,6 +108,7 @@ class ExplainCommand final : public Command {
     ASSIGN_OR_RETURN(const runtime::SqlQuery* query,
                      session.prepare_sql(p, runtime::SqlQueries::Until::program, timings));
     runtime::CompileOptions with_files = options;
+    with_files.numbers_as_parameters = true;
     if (session.source()) with_files.schema = &session.source()->schema();
     return explain_program({p.name, "<program of " + p.file + ">", query->translation->program}, with_files,
                            session.source(), form);
@@ -132,7 +133,8 @@ Result<std::string> explain_program(const NamedSource& p, const runtime::Compile
                                   .math = !compiled || compiled->no_math.empty(),
                                   .beside_cells = form.counts || !options.fuse_operators,
                                   .tops = !form.counts && options.fuse_operators,
-                                  .joins = !form.counts && options.fuse_operators && options.fuse_joins};
+                                  .joins = !form.counts && options.fuse_operators && options.fuse_joins,
+                                  .numbers_as_parameters = options.numbers_as_parameters};
   Result<void> done;
   if (compiled) {
     if (form.counts) {

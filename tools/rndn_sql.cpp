@@ -97,7 +97,7 @@ class SqlCommand final : public Command {
                                   query->translation->program};
         const data::Schema schema =
             session.source() ? session.source()->schema() : data::Schema();
-        ASSIGN_OR_RETURN(std::string text, emit_program(program, flags_, emit_, schema));
+        ASSIGN_OR_RETURN(std::string text, emit_program(program, flags_, emit_, schema, true));
         out += text;
       }
     }

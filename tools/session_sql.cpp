@@ -223,6 +223,7 @@ Result<std::string> Session::explain(const NamedSource& statement, const Flags& 
   const data::Schema schema = source() ? source()->schema() : data::Schema();
   options.schema = &schema;
   options.until = runtime::Stage::typed;
+  options.numbers_as_parameters = true;
   const NamedSource program{statement.name, "<program of " + statement.file + ">",
                             query->translation->program};
   ASSIGN_OR_RETURN(const std::string kernels, explain_program(program, options, source(), {}));

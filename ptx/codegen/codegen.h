@@ -29,6 +29,7 @@ namespace rndn::codegen {
 enum class ParameterRole : uint8_t {
   input_data,     // u64: address of the elements of kernel parameter `ordinal`
   input_size,     // u64: address of its size slot (a list: of the number of its cells)
+  input_value,    // u64: bits of the one element of kernel parameter `ordinal` (outliner::Kernel::by_value), its words by `part`
   input_offsets,  // u64: address of the offsets of kernel parameter `ordinal`, a list
   output_data,    // u64: address with room for `capacity` elements of kernel result `ordinal`
   output_size,    // u64: address of the result's size slot; the kernel writes it
@@ -61,7 +62,7 @@ struct KernelParameter {
   ParameterRole role{};
   uint32_t ordinal = 0;   // index into the kernel function's parameters or results
   hir::BasicType type{};  // element type, for *_data
-  uint32_t part = 0;      // lookup
+  uint32_t part = 0;      // lookup, input_value
 };
 
 struct KernelCode {

@@ -293,6 +293,27 @@ void prepare_constants(Emitter& e) {
   }
 }
 
+bool is_by_value(const Emitter& e, VariableId v) {
+  const std::vector<VariableId>& values = e.kernel.by_value;
+  return std::find(values.begin(), values.end(), v) != values.end();
+}
+
+// A number in parameters: the low bits of a word, or two words.
+Element number_in(Emitter& e, BasicType type, const std::pair<ptx::ParameterOf<U64>, ptx::ParameterOf<U64>>& at) {
+  Builder& b = e.b;
+  const Reg<U64> word = b.ld_param(at.first);
+  switch (rep_of(type)) {
+    case Rep::s32: return element(type, Builder::as<S32>(b.cvt<U32>(word)));
+    case Rep::s64: return element(type, Builder::as<S64>(word));
+    case Rep::f32: return element(type, b.bitcast<F32>(b.cvt<U32>(word)));
+    case Rep::f64: return element(type, b.bitcast<F64>(word));
+    case Rep::wide: return wide_element(word, Builder::as<S64>(b.ld_param(at.second)), {});
+    case Rep::pred:
+    case Rep::complex: break;
+  }
+  CHECK(false, "passed by value");
+}
+
 void declare_parameters(Emitter& e, std::vector<std::pair<ptx::ParameterOf<U64>, ptx::ParameterOf<U64>>>& data,
                         bool keeps_state, bool fails) {
   const auto declare = [&](ParameterRole role, uint32_t ordinal, BasicType type, std::string_view what) {
@@ -309,6 +330,13 @@ void declare_parameters(Emitter& e, std::vector<std::pair<ptx::ParameterOf<U64>,
   for (uint32_t k = 0; k < e.function.parameters.size(); ++k) {
     const VariableId v = e.function.parameters[k];
     auto& entry = data.emplace_back();
+    if (is_by_value(e, v)) {
+      entry.first = declare(ParameterRole::input_value, k, e.type_of(v), "value");
+      if (rep_of(e.type_of(v)) != Rep::wide) continue;
+      entry.second = declare(ParameterRole::input_value, k, e.type_of(v), "value_high");
+      e.code.parameters.back().part = 1;
+      continue;
+    }
     entry.first = declare(ParameterRole::input_data, k, e.type_of(v), "in");
     if (v == e.kernel.geometry_variable || e.gathered.contains(v))
       entry.second = declare(ParameterRole::input_size, k, e.type_of(v), "in_size");
@@ -657,7 +685,8 @@ Result<KernelCode> generate_kernel(const outliner::Outlined& outlined, uint32_t 
       if (!cells || loops) g->second.load(b);
     }
     if (e.form(v) == Form::scalar && read[index(v)])
-      e.values[index(v)] = load_scalar(e, e.type_of(v), b.ld_param(data[k].first));
+      e.values[index(v)] = is_by_value(e, v) ? number_in(e, e.type_of(v), data[k])
+                                             : load_scalar(e, e.type_of(v), b.ld_param(data[k].first));
     for (Input& in : e.inputs)
       if (in.variable == v) in.data = data[k].first;
   }

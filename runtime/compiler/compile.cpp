@@ -157,6 +157,7 @@ Result<Compiled> compile_typed(Compiled c, const CompileOptions& options, Diagno
                                 .tops = options.fuse_operators,
                                 .joins = options.fuse_operators && options.fuse_joins,
                                 .not_unique = c.not_unique,
+                                .numbers_as_parameters = options.numbers_as_parameters,
                                 .explain = false},
                                sink, timings);
     if (sink.has_errors()) return in_sink;

@@ -47,6 +47,7 @@ struct CompileOptions {
   bool fuse_operators = true;  // --fuse-operators: what runs as a fused operator has no kernel (outliner/grouping_fusion.h)
   bool fuse_joins = true;      // joins by unique keys, and membership, are look-ups of kernels (outliner/joins.cpp)
   bool text_codes = true;      // text reaches kernels as codes (codegen.h)
+  bool numbers_as_parameters = false;  // outliner::Options: for programs that come again with other numbers
   int level = 3;               // -O
   assembler::Scheduler scheduler = assembler::Scheduler::list;
   bool branch_inlining = true;

@@ -257,6 +257,21 @@ Result<void> Run::reserve_scratch(uint64_t bytes) {
   return device_.fill(plan_.scratch->address, 0, plan_.scratch->bytes);
 }
 
+// 64 bits of a number in host memory, the lowest first; narrow integers are extended.
+static uint64_t word_of(const data::Value& number, uint32_t part) {
+  const std::byte* from = number.bytes->data() + 8 * size_t{part};
+  const auto as = [&]<class T>(T value) {
+    std::memcpy(&value, from, sizeof value);
+    return static_cast<uint64_t>(static_cast<int64_t>(value));
+  };
+  switch (data::plain_width(number.type)) {
+    case 1: return as(int8_t{});
+    case 2: return as(int16_t{});
+    case 4: return as(int32_t{});
+    default: return as(int64_t{});
+  }
+}
+
 Result<void> Run::launch(const Step& s) {
   const outliner::Kernel& kernel = plan_.compiled.outlined.kernels[s.kernel];
   const codegen::KernelCode& code = plan_.compiled.code.kernels[s.kernel];
@@ -287,7 +302,11 @@ Result<void> Run::launch(const Step& s) {
   const std::vector<ItemPtr> given = inputs;
   std::vector<DomainPtr> domains;
   RETURN_IF_ERROR(texts_to_one_domain(state, f, inputs, domains));
-  for (const ItemPtr& input : inputs) RETURN_IF_ERROR(to_device(input));
+  for (size_t i = 0; i < inputs.size(); ++i) {
+    const auto& values = kernel.by_value;
+    if (std::find(values.begin(), values.end(), f.parameters[i]) == values.end())
+      RETURN_IF_ERROR(to_device(inputs[i]));
+  }
   std::vector<std::vector<uint64_t>> tables;
   for (const codegen::KernelCode::Lookup& l : code.lookups) {
     ASSIGN_OR_RETURN(const operators::Lookup* table, lookup_table(l, given, inputs));
@@ -329,6 +348,7 @@ Result<void> Run::launch(const Step& s) {
   for (const codegen::KernelParameter& p : code.parameters) {
     const bool is_input = p.role == codegen::ParameterRole::input_data ||
                           p.role == codegen::ParameterRole::input_size ||
+                          p.role == codegen::ParameterRole::input_value ||
                           p.role == codegen::ParameterRole::input_offsets;
     const bool is_output =
         p.role == codegen::ParameterRole::output_data || p.role == codegen::ParameterRole::output_size;
@@ -338,6 +358,13 @@ Result<void> Run::launch(const Step& s) {
     switch (p.role) {
       case codegen::ParameterRole::input_data: parameters.push_back(data_of(*inputs[p.ordinal])); break;
       case codegen::ParameterRole::input_size: parameters.push_back(inputs[p.ordinal]->size_slot); break;
+      case codegen::ParameterRole::input_value: {
+        const Item& number = *inputs[p.ordinal];
+        if (!number.host || number.host->size != 1)
+          return Error{Fault::internal, fmt::format("kernel `{}`: parameter {} is no number", code.name, p.ordinal)};
+        parameters.push_back(word_of(*number.host, p.part));
+        break;
+      }
       case codegen::ParameterRole::input_offsets: parameters.push_back(inputs[p.ordinal]->offsets); break;
       case codegen::ParameterRole::output_data: parameters.push_back(data_of(*outputs[p.ordinal])); break;
       case codegen::ParameterRole::output_size: parameters.push_back(outputs[p.ordinal]->size_slot); break;

@@ -29,6 +29,18 @@ struct KernelState {
   TextClasses texts;
 };
 
+// A cubin on the device, for all plans that have the same code: programs that differ only in numbers that they pass.
+struct LoadedModule {
+  device::Device& device;
+  device::ModuleHandle handle{};
+  std::vector<std::byte> cubin;
+
+  LoadedModule(device::Device& d, device::ModuleHandle h, std::vector<std::byte> c)
+      : device(d), handle(h), cubin(std::move(c)) {}
+  LoadedModule(const LoadedModule&) = delete;
+  ~LoadedModule() { (void)device.unload_module(handle); }
+};
+
 // Launches since the last wait.
 struct Launched {
   KernelState* state;
@@ -93,6 +105,8 @@ struct Engine::State {
   // Takes the device data of the column that was used longest ago from it, or strings of a domain; false: there are none.
   bool evict();
   uint64_t evictions = 0;  // so far: what graphs read may be gone
+  std::vector<std::weak_ptr<LoadedModule>> modules;
+  Result<std::shared_ptr<LoadedModule>> load(const Compiled& compiled);
   void drop_cache();
 };
 
@@ -107,7 +121,7 @@ struct Engine::Plan::State {
   data::ColumnsRead columns;  // what steps read, not yet prefetched
   std::vector<KernelState> kernels;
   std::string whole_program;  // why the reference interpreter runs all of it; empty: it does not
-  std::optional<device::ModuleHandle> module;
+  std::shared_ptr<LoadedModule> module;
   BufferPtr errors;                           // mapped: an error word per kernel, 0 = none
   BufferPtr repeats;  // mapped: a word per number of a join, not 0 when a left key of it repeats; none: no such joins
   BufferPtr scratch;                          // of all kernels: each leaves it zero

@@ -390,8 +390,11 @@ Result<Session::Outcome> Session::run_query(const NamedSource& program, const Ru
   ASSIGN_OR_RETURN(const SqlQuery* query,
                    prepare_sql(program, SqlQueries::Until::program, timings));
   const sql::Translation& translation = *query->translation;
+  RunOptions own = options;
+  own.compile.numbers_as_parameters = true;
+  own.code += " numbers";
   Result<Outcome> ran = run_program({program.name, "<program of " + program.file + ">", translation.program},
-                                    options, std::move(timings));
+                                    own, std::move(timings));
   if (!ran) return told_of_query(ran.error(), translation, span_of(program));
   Outcome outcome = *std::move(ran);
   outcome.columns = translation.columns;

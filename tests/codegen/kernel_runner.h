@@ -183,6 +183,7 @@ inline KernelRun run_kernel(const Generated& g, size_t k, const Columns& columns
       case codegen::ParameterRole::input_size:
         arguments.push_back(put64(reference::length(parameter(p.ordinal))));
         break;
+      case codegen::ParameterRole::input_value: ADD_FAILURE() << "numbers are passed by engines"; break;
       case codegen::ParameterRole::input_offsets: {
         const std::vector<uint64_t> offsets = list_offsets(parameter(p.ordinal));
         arguments.push_back(put(offsets.data(), offsets.size() * 8));

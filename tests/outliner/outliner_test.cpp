@@ -691,6 +691,24 @@ TEST(Outliner, LiteralsReachKernels) {
   EXPECT_THAT(c.kernel(0), HasSubstr("@eq(s, literal_1)"));  // text is passed
   EXPECT_THAT(c.main(), HasSubstr("literal_1:sym = `AIR:sym;"));
   expect_round_trip(c);
+  // As a parameter, where another number is the same code.
+  Compiled passed;
+  compile(passed,
+          program_text(std::string(load) + R"(
+    two:? = 2:f64;
+    x:? = @mul(v, two);
+    m:? = @gt(x, 4:f64);
+    y:? = @compress(m, x);
+    z:? = @sum(y);
+    return z;)",
+                       "f64"),
+          {.numbers_as_parameters = true});
+  ASSERT_EQ(passed.errors, "");
+  EXPECT_THAT(passed.main(), HasSubstr("literal_1:f64 = 2:f64;"));
+  EXPECT_THAT(passed.kernel(0), HasSubstr("@mul(v, literal_1)"));
+  EXPECT_THAT(passed.kernel(0), HasSubstr("@gt(x, literal_2)"));
+  EXPECT_EQ(passed.outlined.kernels[0].by_value.size(), 2u);
+  expect_round_trip(passed);
   Compiled without;
   compile(without,
           program_text(std::string(load) + "s:sym = check_cast(@column_value(t, `s:sym), sym);"

@@ -144,6 +144,7 @@ Result<Rows> run_on_simulator(const sql::Translation& translation, const data::S
   runtime::CompileOptions compile_options;
   compile_options.target = target;
   compile_options.schema = &schema;
+  compile_options.numbers_as_parameters = true;
   ASSIGN_OR_RETURN(const runtime::Compiled compiled,
                    runtime::compile(file, sources, compile_options, sink, timings));
   if (!sink.diagnostics().empty()) return input_error("{}", render(sink, sources));
