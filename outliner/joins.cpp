@@ -10,6 +10,7 @@
 //   v = index(w, compress(m, r))      v = compress(m, compress(hit, w))
 //   m = member(x, y)                  row = GPU.probe(-1, y, x); m = geq(row, 0)
 //   i = index_of(x, y)                row, hit as for member; i = select(hit, row, len(y))
+//   m = member(x, (a, b, ..))         m = or(eq(x, a), or(eq(x, b), ..)), up to most_alternatives
 // Pairs come by right row, and where no left key repeats there is one at most: the order of rows stays.
 // Row numbers that nothing reads any more are gone: as positions they would keep what they are made with from other kernels.
 // That no key repeats is taken for granted: the build of the table says when it was wrong, a look-up without a table (on the interpreter, or by
@@ -18,7 +19,7 @@
 // Keys are columns of integers, dates and texts, at most three, all rows of which are there: no literals, no single rows.
 // Values are followed by their data objects (shapes.cpp), so that copies and second assignments need no thought.
 // Cost: O(joins x statements). Leaves out: programs with control flow in main, where objects merge; other predicates than
-// equality; sets that stand in the program.
+// equality; longer sets that stand in the program, and sets of floats.
 #include <algorithm>
 #include <map>
 #include <set>
@@ -39,12 +40,14 @@ using hir::StatementId;
 using hir::VariableId;
 
 constexpr size_t most_columns = 3;
+constexpr size_t most_alternatives = 8;  // of a set, compared one by one
 constexpr int64_t no_join = -1;
 
 struct Join {
   size_t place = 0;
   bool is_join = false;       // else membership or index_of
   int64_t number = no_join;
+  std::optional<hir::LiteralId> set;  // membership in a set that stands in the program
   bool once = true;  // it relies on it that no key repeats
   std::vector<VariableId> left, right;
   std::vector<std::pair<StatementId, int64_t>> sides;  // index(pairs, 0 or 1)
@@ -80,7 +83,7 @@ class Finder {
         ++number;
       } else if (b == Builtin::member || b == Builtin::index_of) {
         Join join{.place = place};
-        if (searches(join)) found_.push_back(std::move(join));
+        if (searches(join) || (b == Builtin::member && has_few_alternatives(join))) found_.push_back(std::move(join));
       }
     }
     if (found_.empty()) return false;
@@ -245,6 +248,21 @@ class Finder {
     return comparable(join.left[0], join.right[0]);
   }
 
+  bool has_few_alternatives(Join& join) const {
+    const Expression& e = call(join.place);
+    if (!gives_variable(join.place) || !is_key(e.operands[0], facts(join.place).operands[0]) ||
+        e.operands[1].kind != Operand::literal)
+      return false;
+    const hir::Literal& set = program_.literals[e.operands[1].literal_id()];
+    const hir::TypeId type = main_.variables[e.operands[0].variable_id()].type;
+    const bool is_one_kind = hir::is_text(program_.types->basic_of(type)) ? set.type == type
+                                                                         : std::holds_alternative<std::vector<int64_t>>(set.values);
+    if (!is_one_kind || set.size() == 0 || set.size() > most_alternatives) return false;
+    join.right = {e.operands[0].variable_id()};
+    join.set = e.operands[1].literal_id();
+    return true;
+  }
+
   // ---- rewriting
 
   static Operand operand(const Function& f, VariableId v) {
@@ -303,7 +321,47 @@ class Finder {
     }
   }
 
+  // The k-th value of a set.
+  Operand alternative(hir::LiteralId set, size_t k) {
+    hir::Literal one{.type = program_.literals[set].type, .values = {}, .span = program_.literals[set].span};
+    std::visit([&]<class T>(const std::vector<T>& v) { one.values = std::vector<T>{v[k]}; },
+               program_.literals[set].values);
+    return {.kind = Operand::literal, .id = index(program_.literals.add(std::move(one)))};
+  }
+
+  // The last comparison, or the last `or`, takes the place of the call.
+  void compare_one_by_one(Function& f, const Join& join) {
+    const StatementId id = order_[join.place];
+    const Span span = f.statements[id].span;
+    const size_t count = program_.literals[*join.set].size();
+    const Operand x = operand(f, join.right[0]);
+    std::vector<StatementId> before;
+    const auto equal = [&](size_t k) {
+      const VariableId v = fresh(f, "equal", BasicType::boolean);
+      before.push_back(add(f, span, v, Builtin::eq, {x, alternative(*join.set, k)}));
+      return operand(f, v);
+    };
+    const auto replace_call = [&](Builtin builtin, Operand a, Operand b) {
+      becomes(f.expressions[innermost(f, f.statements[id].value)], builtin, {a, b});
+    };
+    if (count == 1) {
+      replace_call(Builtin::eq, x, alternative(*join.set, 0));
+      return;
+    }
+    Operand found = equal(0);
+    for (size_t k = 1; k + 1 < count; ++k) {
+      const Operand next = equal(k);
+      const VariableId either = fresh(f, "either", BasicType::boolean);
+      before.push_back(add(f, span, either, Builtin::or_, {found, next}));
+      found = operand(f, either);
+    }
+    const Operand last = equal(count - 1);
+    replace_call(Builtin::or_, found, last);
+    insert(f, id, false, before);
+  }
+
   void rewrite(Function& f, const Join& join) {
+    if (join.set) return compare_one_by_one(f, join);
     const StatementId id = order_[join.place];
     const Span span = f.statements[id].span;
     const VariableId row = fresh(f, "row", BasicType::i64);

@@ -127,15 +127,27 @@ TEST(Joins, OfOtherKindsStay) {
   test::Compiled c;
   outline(c, fmt::format("p:? = @join_index(@eq, dk, fk); {} n:? = @len(p); q:? = @list(a, b, n); return q;", pairs));
   EXPECT_THAT(c.main(), HasSubstr("@join_index("));
-  // Sets in the program, and texts that are no codes.
+  // Long sets in the program, and texts that are no codes.
   for (const bool text_codes : {false, true}) {
     test::Compiled of_text;
     Options options;
     options.text_codes = text_codes;
-    outline(of_text, "m:? = @member(fk, (3, 5, 8):i64); n:? = @member(ft, dt); q:? = @list(m, n); return q;", options);
+    outline(of_text, "m:? = @member(fk, (1, 2, 3, 4, 5, 6, 7, 8, 9):i64); n:? = @member(ft, dt); q:? = @list(m, n); return q;", options);
     EXPECT_THAT(of_text.main(), HasSubstr("@member(fk"));
     EXPECT_EQ(of_text.main().find("@member(ft") == std::string::npos, text_codes);
   }
+}
+
+// A short set in the program is a comparison with each of its values.
+TEST(Joins, FewAlternativesAreCompared) {
+  test::Compiled c;
+  outline(c, "m:? = @member(fk, (3, 5, 8):i64); o:? = @member(ft, \"a\":str); n:? = @and(m, o); s:? = @sum(n); q:? = @list(s); return q;");
+  ASSERT_EQ(c.outlined.kernels.size(), 1u) << c.main();
+  const std::string kernel = c.kernel(0);
+  for (const char* part : {"@eq(fk, 3:i64)", "@eq(fk, 5:i64)", "@eq(fk, 8:i64)", "@eq(ft, literal_1)"})
+    EXPECT_THAT(kernel, HasSubstr(part));
+  EXPECT_THAT(c.main(), HasSubstr("literal_1:str = \"a\":str;"));
+  EXPECT_EQ(print(c.outlined.program, true).find("@member("), std::string::npos);
 }
 
 }  // namespace

@@ -173,10 +173,14 @@ constexpr Program programs[] = {
      "a, b);"
      "r1:? = @index(p, 0:i64); r2:? = @index(p, 1:i64);",
      "r1, r2"},
-    {"member_numbers", "r1:? = @member(k, (1,3,100):i64);", "r1, k"},
+    {"member_numbers",
+     "r1:? = @member(k, (1,3,100):i64); r2:? = @member(k, (1,3,100,5,7,11,12,200,201,202):i64); r3:? = @member(c, (65,300,-190):i64);"
+     "r4:? = @member(k, 3:i16);",
+     "r1, r2, r3, r4, k"},
     {"member_texts",
-     "r1:? = @member(few, other); r2:? = @member(many, few); r3:? = @member(few, (`ASIA,`ATLANTIS):sym);",
-     "r1, r2, r3"},
+     "r1:? = @member(few, other); r2:? = @member(many, few); r3:? = @member(few, (`ASIA,`ATLANTIS):sym);"
+     "r4:? = @member(few, (`ASIA,`A,`B,`C,`D,`E,`F,`G,`EUROPE):sym);",
+     "r1, r2, r3, r4"},
     {"equal_texts", "r1:? = @eq(few, `AFRICA:sym); r2:? = @neq(few, `ATLANTIS:sym); r3:? = @eq(few, other);",
      "r1, r2, r3"},
     {"like",
