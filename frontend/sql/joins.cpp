@@ -40,7 +40,11 @@ std::string_view comparison_of(Function f) {
   }
 }
 
-Function mirrored(Function f) {
+bool is_equality(Function f) { return f == Function::equal || f == Function::not_distinct_from; }
+
+}  // namespace
+
+Function Translator::mirror_of(Function f) {
   switch (f) {
     case Function::less: return Function::greater;
     case Function::greater: return Function::less;
@@ -50,10 +54,6 @@ Function mirrored(Function f) {
   }
 }
 
-bool is_equality(Function f) { return f == Function::equal || f == Function::not_distinct_from; }
-
-}  // namespace
-
 // The same condition with its sides exchanged.
 Translator::On Translator::swapped(const On& on) {
   On out = on;
@@ -61,7 +61,7 @@ Translator::On Translator::swapped(const On& on) {
   out.swapped = !on.swapped;
   for (Condition& c : out.conditions) {
     std::swap(c.left, c.right);
-    c.comparison = mirrored(c.comparison);
+    c.comparison = mirror_of(c.comparison);
   }
   return out;
 }
@@ -636,6 +636,10 @@ Cell Translator::mark(const Relation& left, const Relation& right, std::vector<K
           x.valid);
     }
   } else {
+    found = met_by_another(left, right, keys, on);
+  }
+  if (error_) return failed(truth);
+  if (is_none(found)) {
     // By pairs of the rows on the left, with their numbers among all rows there.
     Relation p = compact(left), q = compact(right);
     const Pairs pair = pairs(p, q, keys_of(on, p, q), on);
@@ -649,7 +653,7 @@ Cell Translator::mark(const Relation& left, const Relation& right, std::vector<K
     found = rows_met(left, p, joined, pair);
   }
   Cell out{found, nothing, truth};
-  if (!nullable) return out;
+  if (!nullable || on.two_valued) return out;
   if (!one_key) {
     if (on.is_mark) out.valid = g_.or_(found, g_.not_(left_open(left, right, on)));
     return out;
@@ -672,11 +676,23 @@ Cell Translator::mark(const Relation& left, const Relation& right, std::vector<K
 
 Relation Translator::join(const Node& n) {
   const std::span<const NodeId> children = plan_.of(n.children);
-  Relation left = relation(children[0]), right = relation(children[1]);
-  if (error_) return {};
   JoinType type = n.join;
   On on;
   on.conditions.assign(plan_.of(n.conditions).begin(), plan_.of(n.conditions).end());
+  NodeId sides[2] = {children[0], children[1]};
+  if (std::optional<Direct> own = direct(n)) {
+    const bool is_right = type == JoinType::right_semi || type == JoinType::right_anti;
+    sides[is_right ? 0 : 1] = own->rows;
+    on.conditions = std::move(own->conditions);
+    on.two_valued = true;
+    if (is_right)
+      for (Condition& c : on.conditions) {
+        std::swap(c.left, c.right);
+        c.comparison = mirror_of(c.comparison);
+      }
+  }
+  Relation left = relation(sides[0]), right = relation(sides[1]);
+  if (error_) return {};
   on.others = plan_.of(n.expressions);
   on.left = left.columns.size();
   on.right = right.columns.size();

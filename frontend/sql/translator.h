@@ -219,6 +219,7 @@ class Translator {
     bool swapped = false;                  // the plan's left side is the right one here
     bool every_column = false;             // of a set operation: all columns equal, nulls too
     bool is_mark = false;
+    bool two_valued = false;  // what is not known is not found
   };
   struct Pairs {
     VectorId left = nothing, right = nothing;  // row numbers in the compact sides
@@ -234,6 +235,17 @@ class Translator {
   VectorId left_open_by_keys(const Relation& left, const Relation& p, const Relation& q,
                              const std::vector<Key>& always, const std::vector<Key>& nullable);
   VectorId rows_met(const Relation& left, const Relation& p, const Relation& joined, const Pairs& pair);
+  // exists.cpp
+  struct Direct {  // a subquery's own rows, and their conditions with the outer ones
+    NodeId rows{};
+    std::vector<Condition> conditions;
+  };
+  bool column_below(NodeId& node, uint32_t& at) const;
+  bool reads_cte(NodeId node, uint32_t cte) const;
+  std::optional<Direct> direct(const Node& n) const;
+  VectorId met_by_another(const Relation& left, const Relation& right, const std::vector<Key>& keys,
+                          const On& on);
+  static Function mirror_of(Function f);
   static On swapped(const On& on);
   std::vector<Key> keys_of(const On& on, const Relation& left, const Relation& right);
   void residual(Relation& joined, const On& on, size_t but, bool paired);

@@ -249,6 +249,8 @@ class Query:
         other = r.choice(['number', 'text', 'date'])
         p, q = self.pick(columns, other), self.pick(inner, other)
         link = f' where {p} = {q}' if p else ''
+        if p and r.random() < 0.4:
+            more += f" and {q} {r.choice(['<>', 'is distinct from'])} {p}"
         aggregate = r.choice([f'max({b})', f'min({b})', f'count({b})'])
         number = self.pick(columns, 'number') or '1'
         forms = [f'{a} in (select {b} from {text}{where})',

@@ -136,3 +136,8 @@ select c.c_custkey, o.n from customer c join (select o_custkey, count(*) n from 
 select c.c_custkey, o.n from customer c left join (select o_custkey, count(*) n, max(o_totalprice) m from orders where o_orderdate > date '1998-01-01' group by 1) o on o.o_custkey = c.c_custkey and o.m > 100000 where c.c_custkey < 60 order by 1;
 select round_trip.k from (select s_nationkey * 2 - 3 k from supplier) round_trip where k between 5 and 9 and k <> 7 order by 1;
 select sum(case when l_returnflag = 'R' then 1 else 0 end), sum(case when l_returnflag = 'R' then l_tax end), count(case when l_linestatus = 'F' then 1 end) from lineitem;
+select count(*) from orders o where exists (select 1 from lineitem l where l.l_orderkey = o.o_orderkey and l.l_suppkey <> o.o_custkey);
+select count(*), sum(l_linenumber) from lineitem a where exists (select 1 from lineitem b where b.l_orderkey = a.l_orderkey and b.l_suppkey <> a.l_suppkey and b.l_quantity > 45);
+select count(*), sum(l_linenumber) from lineitem a where not exists (select 1 from lineitem b where b.l_orderkey = a.l_orderkey and b.l_shipdate <> a.l_shipdate);
+select s_nationkey, count(*) from supplier a where exists (select 1 from supplier b where b.s_nationkey = a.s_nationkey and b.s_suppkey <> a.s_suppkey) group by 1 order by 1;
+select count(*) from lineitem a where exists (select 1 from partsupp where ps_partkey = l_partkey and ps_suppkey <> l_suppkey and ps_availqty < 100);
