@@ -29,8 +29,8 @@ namespace {
 constexpr Type truth{TypeId::boolean};
 
 bool is_semi(JoinType t) {
-  return t == JoinType::semi || t == JoinType::anti || t == JoinType::mark ||
-         t == JoinType::right_semi || t == JoinType::right_anti;
+  return t == JoinType::semi || t == JoinType::anti || t == JoinType::mark || t == JoinType::right_semi ||
+         t == JoinType::right_anti;
 }
 
 bool is_equality(Function f) { return f == Function::equal || f == Function::not_distinct_from; }
@@ -56,8 +56,7 @@ bool Translator::reads_cte(NodeId node, uint32_t cte) const {
   const Node& n = plan_[node];
   if (n.op == Operator::cte_ref && n.cte == cte) return true;
   const std::span<const NodeId> children = plan_.of(n.children);
-  return std::any_of(children.begin(), children.end(),
-                     [&](NodeId child) { return reads_cte(child, cte); });
+  return std::any_of(children.begin(), children.end(), [&](NodeId child) { return reads_cte(child, cte); });
 }
 
 std::optional<Translator::Direct> Translator::direct(const Node& n) const {
@@ -69,21 +68,18 @@ std::optional<Translator::Direct> Translator::direct(const Node& n) const {
   NodeId below = subquery;
   while (plan_[below].op == Operator::project) below = plan_.of(plan_[below].children)[0];
   const Node& pairs = plan_[below];
-  if (pairs.op != Operator::join || pairs.join != JoinType::inner || pairs.expressions.count > 0)
-    return std::nullopt;
+  if (pairs.op != Operator::join || pairs.join != JoinType::inner || pairs.expressions.count > 0) return std::nullopt;
   // Which side holds the distinct values.
   const auto is_distinct = [&](NodeId id) {
     const Node& d = plan_[id];
-    if (d.op != Operator::aggregate || d.projects || d.expressions.count > 0 || d.set_count > 0 ||
-        d.grouping_count > 0)
+    if (d.op != Operator::aggregate || d.projects || d.expressions.count > 0 || d.set_count > 0 || d.grouping_count > 0)
       return false;
     const Node& from = plan_[plan_.of(d.children)[0]];
     return from.op == Operator::cte_ref && from.cte == plan_[outer].cte && !from.projects;
   };
   const std::span<const NodeId> sides = plan_.of(pairs.children);
   const size_t side = is_distinct(sides[1]) ? 1 : 0;
-  if (!is_distinct(sides[side]) || reads_cte(sides[1 - side], plan_[outer].cte))
-    return std::nullopt;
+  if (!is_distinct(sides[side]) || reads_cte(sides[1 - side], plan_[outer].cte)) return std::nullopt;
   const std::span<const ExpressionId> values = plan_.of(plan_[sides[side]].groups);
   const auto column = [&](ExpressionId e) -> std::optional<uint32_t> {
     if (plan_[e].kind != Expression::column) return std::nullopt;
@@ -134,14 +130,12 @@ std::optional<Translator::Direct> Translator::direct(const Node& n) const {
     if (!value || *value >= values.size() || column(values[*value]) != own) return std::nullopt;
     bound[*value] = of_outer;
   }
-  if (std::any_of(bound.begin(), bound.end(), [](ExpressionId e) { return is_none(e); }))
-    return std::nullopt;
+  if (std::any_of(bound.begin(), bound.end(), [](ExpressionId e) { return is_none(e); })) return std::nullopt;
   Direct out{sides[1 - side], {}};
   for (const Condition& c : plan_.of(pairs.conditions)) {
     const std::optional<uint32_t> value = of_distinct(c);
     if (!value || *value >= bound.size()) return std::nullopt;
-    const Condition outer_first{side == 1 ? mirror_of(c.comparison) : c.comparison, bound[*value],
-                                of_rows(c)};
+    const Condition outer_first{side == 1 ? mirror_of(c.comparison) : c.comparison, bound[*value], of_rows(c)};
     out.conditions.push_back(outer_first);
   }
   return out;
@@ -149,8 +143,8 @@ std::optional<Translator::Direct> Translator::direct(const Node& n) const {
 
 // For each row on the left whether the right has one with the same keys and another value. None: the
 // condition is another, or the keys are not looked up.
-VectorId Translator::met_by_another(const Relation& left, const Relation& right,
-                                    const std::vector<Key>& keys, const On& on) {
+VectorId Translator::met_by_another(const Relation& left, const Relation& right, const std::vector<Key>& keys,
+                                    const On& on) {
   const auto differs = std::find_if(on.conditions.begin(), on.conditions.end(), [](const Condition& c) {
     return c.comparison == Function::not_equal || c.comparison == Function::distinct_from;
   });
@@ -171,8 +165,7 @@ VectorId Translator::met_by_another(const Relation& left, const Relation& right,
     counted.columns.push_back({k.right.value, nothing, k.right.type});
   }
   if (!nulls_differ) counted.mask = g_.and_(counted.mask, y.valid);
-  counted.columns.push_back(
-      {g_.spread(y.value, right.space), nulls_differ ? y.valid : nothing, y.type});
+  counted.columns.push_back({g_.spread(y.value, right.space), nulls_differ ? y.valid : nothing, y.type});
   const Relation rows = compact(counted);
   const Cell value = rows.columns.back();
   const Groups g = group(rows.space, {rows.columns.begin(), rows.columns.end() - 1});
@@ -186,18 +179,15 @@ VectorId Translator::met_by_another(const Relation& left, const Relation& right,
   for (const bool is_greatest : {false, true}) {
     const VectorId there =
         is_none(value.valid) ? value.value
-                             : g_.select(value.valid, value.value,
-                                         g_.integer(type, is_greatest ? *least : *greatest));
-    ends.columns.push_back(
-        {reduce(g, is_greatest ? "max" : "min", there, g_[there].bounds), nothing, y.type});
+                             : g_.select(value.valid, value.value, g_.integer(type, is_greatest ? *least : *greatest));
+    ends.columns.push_back({reduce(g, is_greatest ? "max" : "min", there, g_[there].bounds), nothing, y.type});
   }
   if (!is_none(value.valid))
     for (const VectorId v : {value.valid, g_.not_(value.valid)})
       ends.columns.push_back({reduce(g, "any", v, Bounds::of(0, 1)), nothing, truth});
   size_t at = 0;
   bool found = false;
-  for (const bool lifting : {false, true})
-    found = found || look_up_any(ends, own, false, lifting, at);
+  for (const bool lifting : {false, true}) found = found || look_up_any(ends, own, false, lifting, at);
   if (!found) return nothing;
   VectorId met = ends.mask;
   for (size_t k = 0; k < keys.size(); ++k) {
@@ -206,9 +196,7 @@ VectorId Translator::met_by_another(const Relation& left, const Relation& right,
     met = g_.and_(met, g_.and_(same.value, same.valid));
   }
   const std::span<const Cell> parts = std::span<const Cell>(ends.columns).subspan(keys.size());
-  const auto other_than = [&](const Cell& end) {
-    return g_.map("neq", {x.value, end.value}, BasicType::boolean);
-  };
+  const auto other_than = [&](const Cell& end) { return g_.map("neq", {x.value, end.value}, BasicType::boolean); };
   VectorId another = g_.or_(other_than(parts[0]), other_than(parts[1]));
   if (parts.size() > 2) another = g_.or_(g_.and_(parts[2].value, another), parts[3].value);
   if (is_none(x.valid)) return g_.and_(met, another);
