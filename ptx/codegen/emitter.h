@@ -276,6 +276,12 @@ struct Conjunction {
       UINT32_MAX;  // instruction of the first comparison, which can take one more condition in; UINT32_MAX: none
 };
 
+// Conditions of the elements that must hold for what is read at computed places (guards.cpp).
+struct Guard {
+  std::vector<hir::VariableId> conditions;
+  InlineVector<Reg<S32>, 8> items;  // for every item of the tile: 1 where all hold, else 0
+};
+
 struct Emitter {
   const outliner::Outlined& outlined;
   const outliner::Kernel& kernel;
@@ -301,6 +307,8 @@ struct Emitter {
   std::vector<Input> inputs;
   FlatMap<hir::VariableId, Gathered> gathered;
   std::vector<Lookup> lookups;
+  std::vector<Guard> guards;                             // of the loop that is being written
+  FlatMap<hir::StatementId, uint32_t> guard_of;  // which of them a step has
   std::vector<Output> outputs;
   std::vector<Accumulator> accumulators;
   std::vector<Reduction> reductions;
@@ -403,6 +411,13 @@ struct ItemPlan {
 ItemPlan start_items(Emitter& e, const Marks& wanted_steps);
 void evaluate_item(Emitter& e, const ItemPlan& plan);  // the rest of the steps, for the current item
 
+// --- guards.cpp ---------------------------------------------------------------------------------------------------------------
+
+// Fills guards and guard_of; the steps that their conditions follow from.
+Marks find_guards(Emitter& e, const Marks& wanted_steps);
+void note_guards(Emitter& e);                              // of the current item, whose conditions are evaluated
+Reg<Pred> guard_of(Emitter& e, hir::StatementId step);  // for the current item; not valid: none
+
 // --- cells.cpp ----------------------------------------------------------------------------------------------------------------
 
 void plan_cells(Emitter& e);  // fills cell_reductions
@@ -455,7 +470,8 @@ Reg<Pred> within(Emitter& e, uint32_t item);  // the item is within n
 Element storable(Emitter& e, Element x);      // bool as 0 or 1 in s32; immediates in registers; no mask
 // The element at position `at` of a gathered parameter; a position outside gives zero and is reported. With `bad`, positions outside are only
 // noted there, and a bool comes as an i8 of 0 or 1, which waits for no load.
-Element gather(Emitter& e, hir::VariableId vector, const Element& at, uint32_t statement, Reg<Pred>* bad = nullptr);
+Element gather(Emitter& e, hir::VariableId vector, const Element& at, uint32_t statement, Reg<Pred>* bad = nullptr,
+               Reg<Pred> guard = {});
 Element load_scalar(Emitter& e, BasicType type, Reg<U64> address);
 void store_element(Emitter& e, const Element& x, Reg<U64> address, int64_t offset, Reg<Pred> guard);
 void store_shared(Emitter& e, const Element& x, Reg<U32> address, int64_t offset, Reg<Pred> guard);  // x: storable

@@ -3,7 +3,7 @@
 // Statements run item by item, so that few predicates and temporaries are live at a time. Gathers are the exception: a chain of them (index of an
 // index of a loaded row number) is evaluated statement by statement for all items first, so that a thread waits once per link of the chain and not
 // once per item and link. Only unselected elements whose positions need no bool are taken early, each variable defined once, and no more than
-// `budget` registers of them.
+// `budget` registers of them. Conditions that guard gathers come before all else (guards.cpp).
 // Cost: O(steps x items).
 #include <algorithm>
 
@@ -87,15 +87,45 @@ void set_inputs(Emitter& e, bool booleans) {
   }
 }
 
+// A guard of one condition is that condition for all items. Which of the steps need not run again for it.
+Marks keep_conditions(const Emitter& e, const Marks& conditions, ItemPlan& plan) {
+  Marks known = marks(e.steps.size());
+  for (const Guard& g : e.guards) {
+    if (g.conditions.size() != 1) continue;
+    EarlyResults results;
+    for (Reg<S32> x : g.items) results.push_back(element(BasicType::i8, x));
+    plan.early[g.conditions[0]] = results;
+  }
+  std::vector<uint32_t> readers(e.function.variables.size());  // that need not run
+  for (size_t k = e.steps.size(); k-- > 0;) {
+    const Step& s = e.steps[k];
+    if (!conditions[k] || (plan.early.find(s.target) == plan.early.end() && readers[index(s.target)] != e.reads[index(s.target)]))
+      continue;
+    known[k] = true;
+    for (const hir::Operand& o : s.operands)
+      if (o.kind == hir::Operand::variable) ++readers[o.id];
+  }
+  return known;
+}
+
 }  // namespace
 
 ItemPlan start_items(Emitter& e, const Marks& wanted) {
   ItemPlan plan;
   const Marks early = early_steps(e, wanted);
   const uint32_t items = e.items;
+  const Marks conditions = find_guards(e, wanted);
+  for (uint32_t item = 0; item < items && !e.guards.empty(); ++item) {
+    start_item(e, item);
+    set_inputs(e, true);
+    for (size_t k = 0; k < e.steps.size(); ++k)
+      if (conditions[k]) run_step(e, e.steps[k]);
+    note_guards(e);
+  }
+  const Marks known = keep_conditions(e, conditions, plan);
   for (size_t k = 0; k < e.steps.size(); ++k) {
     const Step& s = e.steps[k];
-    if (!wanted[k]) continue;
+    if (!wanted[k] || known[k]) continue;
     if (!early[k]) {
       plan.late.push_back(&s);
       continue;
@@ -116,7 +146,7 @@ ItemPlan start_items(Emitter& e, const Marks& wanted) {
         const Element at = s.operands[1].kind == hir::Operand::literal
                                ? literal_element(e, e.program.literals[s.operands[1].literal_id()])
                                : e.values[s.operands[1].id];
-        results.push_back(gather(e, s.operands[0].variable_id(), at, index(s.id), &bad));
+        results.push_back(gather(e, s.operands[0].variable_id(), at, index(s.id), &bad, guard_of(e, s.id)));
       } else {
         run_step(e, s);
         results.push_back(e.values[index(s.target)]);

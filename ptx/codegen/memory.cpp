@@ -106,7 +106,8 @@ Element load_scalar(Emitter& e, BasicType type, Reg<U64> address) {
   return x;
 }
 
-Element gather(Emitter& e, hir::VariableId vector, const Element& at, uint32_t statement, Reg<Pred>* bad) {
+Element gather(Emitter& e, hir::VariableId vector, const Element& at, uint32_t statement, Reg<Pred>* bad,
+               Reg<Pred> guard) {
   Builder& b = e.b;
   const BasicType type = e.type_of(vector);
   const Gathered& from = e.gathered.at(vector);
@@ -138,7 +139,7 @@ Element gather(Emitter& e, hir::VariableId vector, const Element& at, uint32_t s
   Reg<U64> address = b.mad_wide(row, width_of(type), from.data);
   Element x = storage(b, type, at.mask);
   clear(b, x);
-  b.when(inside);
+  b.when(both(e, inside, guard));
   load_element(b, Space::global, x, Address(address));
   if (type == BasicType::boolean && bad) x.type = BasicType::i8;
   if (x.type == BasicType::boolean) {

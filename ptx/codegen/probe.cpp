@@ -117,7 +117,7 @@ ProbeItem probe_item(Emitter& e, const Step& step) {
     item.key.push_back(operand_element(e, step.operands[k]));
     item.mask = both(e, item.mask, item.key.back().mask);
   }
-  item.wanted = active(e, item.mask);
+  item.wanted = both(e, active(e, item.mask), guard_of(e, step.id));
   return item;
 }
 
