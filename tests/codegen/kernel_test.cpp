@@ -341,6 +341,56 @@ TEST(Kernels, GathersReportPositionsOutOfRange) {
     }
 }
 
+// Gathers that count only where other parts of the mask hold; one that is read elsewhere too, or under `or`, is not guarded.
+TEST(Kernels, GuardedGathers) {
+  const struct {
+    const char* body;
+    const char* results;
+    bool guarded;
+  } cases[] = {
+      {"a:? = @gt(x, 0:i64); y:? = @index(x, p); b:? = @lt(y, 5:i64); m:? = @and(a, b); k:? = @compress(m, x); s:? = @sum(k);",
+       "s", true},
+      {"a:? = @gt(x, 0:i64); c:? = @lt(x, 90:i64); y:? = @index(x, p); b:? = @lt(y, 5:i64); n:? = @and(b, c);"
+       "m:? = @and(a, n); k:? = @compress(m, x); s:? = @sum(k); l:? = @len(k);",
+       "s, l", true},
+      {"a:? = @gt(x, 0:i64); d:? = @index(q, p); m:? = @and(d, a); k:? = @compress(m, x); w:? = @compress(m, p); z:? = @index(x, w);",
+       "k, z", true},
+      {"a:? = @gt(x, 0:i64); y:? = @index(x, p); b:? = @lt(y, 5:i64); m:? = @and(a, b); k:? = @compress(m, y); s:? = @sum(k);",
+       "s", true},
+      {"y:? = @index(x, p); b:? = @lt(y, 5:i64); c:? = @not(b); m:? = @and(q, c); k:? = @compress(m, x);", "k", true},
+      {"a:? = @gt(x, 0:i64); y:? = @index(x, p); b:? = @lt(y, 5:i64); m:? = @and(a, b); s:? = @sum(y); k:? = @compress(m, x); t:? = @sum(k);",
+       "s, t", false},
+      {"a:? = @gt(x, 0:i64); y:? = @index(x, p); b:? = @lt(y, 5:i64); m:? = @or(a, b); k:? = @compress(m, x);", "k", false},
+  };
+  for (const auto& c : cases) {
+    SCOPED_TRACE(c.body);
+    Generated g;
+    generate(g, columns_program({{"x", BasicType::i64}, {"p", BasicType::i32}, {"q", BasicType::boolean}}, c.body, c.results));
+    ASSERT_EQ(g.outlined.kernels.size(), 1u) << g.main();
+    // The word for an item's conditions.
+    EXPECT_EQ(g.text.find("selp.s32") != std::string::npos, c.guarded) << g.text;
+    for (uint64_t n : sizes)
+      check_program(g, {{"x", column(BasicType::i64, n, 31, Values::tame)},
+                        {"p", positions(BasicType::i32, n, 32)},
+                        {"q", column(BasicType::boolean, n, 33)}});
+  }
+}
+
+// Its range is checked where the other conditions fail, too.
+TEST(Kernels, GuardedGathersReportPositionsOutOfRange) {
+  Generated g;
+  generate(g, columns_program({{"x", BasicType::i64}, {"p", BasicType::i64}},
+                              "a:? = @gt(x, 0:i64); y:? = @index(x, p); b:? = @lt(y, 5:i64); m:? = @and(a, b);"
+                              "k:? = @compress(m, x); s:? = @sum(k);",
+                              "s"));
+  ASSERT_EQ(g.outlined.kernels.size(), 1u) << g.main();
+  std::vector<int64_t> x(1500, -1), p(1500, 3);
+  p[1100] = 1500;
+  const KernelRun run = run_kernel(g, 0, {{"x", reference::vector_of<int64_t>(BasicType::i64, x)},
+                                          {"p", reference::vector_of<int64_t>(BasicType::i64, p)}}, {});
+  EXPECT_EQ(codegen::ErrorWord::of(run.error).code, codegen::RuntimeError::index_out_of_range);
+}
+
 TEST(Kernels, StoredSelections) {
   for (BasicType a :
        {BasicType::boolean, BasicType::i8, BasicType::i16, BasicType::i32, BasicType::f32, BasicType::f64}) {
