@@ -157,6 +157,7 @@ struct Input {  // a vector (or list) parameter with one element per thread
   ptx::ParameterOf<U64> data{};
   Reg<U64> pointer;                // to this thread's first element of the current tile
   bool wanted = true;              // by the loop that is being written
+  std::optional<uint32_t> guard;   // of Emitter::guards: it is loaded where that holds
   InlineVector<Element, 4> items;  // loaded
 };
 
@@ -408,13 +409,14 @@ struct ItemPlan {
   FlatMap<hir::VariableId, EarlyResults> early;  // already evaluated
 };
 // Evaluates chains of gathers among the marked steps for all items of the tile, whose inputs are loaded.
-ItemPlan start_items(Emitter& e, const Marks& wanted_steps);
+ItemPlan start_items(Emitter& e, const Marks& wanted_steps, const Marks& conditions = {});  // conditions: of find_guards
 void evaluate_item(Emitter& e, const ItemPlan& plan);  // the rest of the steps, for the current item
 
 // --- guards.cpp ---------------------------------------------------------------------------------------------------------------
 
 // Fills guards and guard_of; the steps that their conditions follow from.
 Marks find_guards(Emitter& e, const Marks& wanted_steps);
+void drop_guards(Emitter& e);                              // at the end of the loop
 void note_guards(Emitter& e);                              // of the current item, whose conditions are evaluated
 Reg<Pred> guard_of(Emitter& e, hir::StatementId step);  // for the current item; not valid: none
 
@@ -462,6 +464,8 @@ Element calendar_shift(Emitter& e, const Element& x, const Element& k, std::stri
 
 void start_input_items(Emitter& e, bool zero);  // fresh registers for Input::items
 // One item of an input from `offset` bytes behind its pointer.
+// Those inputs that a guard keeps back, for all items.
+void load_guarded_inputs(Emitter& e);
 void load_input(Emitter& e, const Input& in, uint32_t item, int64_t offset, Reg<Pred> guard);
 void load_all_items(Emitter& e);              // every item is within n
 void load_items(Emitter& e);                  // items beyond n stay as they are

@@ -2,7 +2,8 @@
 //
 //   m = and(a, b), b follows from gathers, a from the loaded elements alone: they are done where a
 //   holds, as b counts nowhere else. A gather's range is checked for all elements: an error is the
-//   program's, whatever else the mask says. (Pushing conjuncts before others: J. M. Hellerstein,
+//   program's, whatever else the mask says. A column from which no condition follows is loaded there
+//   too. (Pushing conjuncts before others: J. M. Hellerstein,
 //   M. Stonebraker, "Predicate migration", SIGMOD 1993; here none is moved, only its loads.)
 //
 // Backwards over the steps: for each variable the conditions under which anything reads it, the
@@ -40,10 +41,18 @@ class Finder {
       if (wanted[k]) early_[index(e.steps[k].target)] = early_[index(e.steps[k].target)] || is_early(e.steps[k]);
   }
 
-  void find(std::vector<Guard>& guards, FlatMap<hir::StatementId, uint32_t>& of) {
+  void find(std::vector<Guard>& guards, FlatMap<hir::StatementId, uint32_t>& of, std::vector<Input>& inputs) {
     const size_t variables = e_.function.variables.size();
     std::vector<Conditions> demand(variables);
     std::vector<uint32_t> readers(variables);
+    Conditions asked;  // all conditions that there are
+    const auto guard = [&](const Conditions& under) -> std::optional<uint32_t> {
+      if (under.empty()) return std::nullopt;
+      auto at = std::find_if(guards.begin(), guards.end(), [&](const Guard& g) { return g.conditions == under; });
+      if (at == guards.end() && guards.size() == most_guards) return std::nullopt;
+      if (at == guards.end()) at = guards.insert(at, Guard{under, {}});
+      return static_cast<uint32_t>(at - guards.begin());
+    };
     const auto needs = [&](const hir::Operand& o, const Conditions& under) {
       if (o.kind != hir::Operand::variable) return;
       if (readers[o.id]++ == 0) {
@@ -63,11 +72,11 @@ class Finder {
       const bool known = defined_by_[t] == k && readers[t] == e_.reads[t] && e_.form(s.target) == Form::element;
       const Conditions under = known ? demand[t] : Conditions();
       const bool gather = s.call && s.builtin == Builtin::index, probe = s.call && s.builtin == Builtin::gpu_probe;
-      if ((gather || probe) && !under.empty()) {
-        auto at = std::find_if(guards.begin(), guards.end(), [&](const Guard& g) { return g.conditions == under; });
-        if (at == guards.end() && guards.size() < most_guards) at = guards.insert(at, Guard{under, {}});
-        if (at != guards.end()) of[s.id] = static_cast<uint32_t>(at - guards.begin());
-      }
+      if (gather || probe)
+        if (const auto at = guard(under)) of[s.id] = *at;
+      if (s.call && ((s.builtin == Builtin::and_ && s.casts.empty()) || s.builtin == Builtin::compress))
+        for (size_t o = 0; o < (s.builtin == Builtin::and_ ? 2u : 1u); ++o)
+          asked = united(asked, conjuncts(s.operands[o]));
       for (size_t o = 0; o < s.operands.size(); ++o) {
         if (reads_whole(s, o)) continue;
         if (!s.call)
@@ -82,14 +91,32 @@ class Finder {
           needs(s.operands[o], {});
       }
     }
+    // Columns from which no condition follows.
+    std::vector<uint8_t> conditional(variables);
+    for (VariableId v : asked) conditional[index(v)] = true;
+    (void)steps_before(conditional);
+    for (Input& in : inputs) {
+      const size_t v = index(in.variable);
+      if (in.wanted && !conditional[v] && readers[v] > 0 && readers[v] == e_.reads[v] && e_.definitions[v] == 1 &&
+          e_.form(in.variable) == Form::element)
+        in.guard = guard(demand[v]);
+    }
   }
 
   // The steps that the conditions follow from, in order.
   Marks steps_of(const std::vector<Guard>& guards) const {
-    Marks out = marks(e_.steps.size());
     std::vector<uint8_t> needed(e_.function.variables.size());
     for (const Guard& g : guards)
       for (VariableId v : g.conditions) needed[index(v)] = true;
+    return steps_before(needed);
+  }
+
+ private:
+  static constexpr size_t none_ = SIZE_MAX;
+
+  // The steps that the variables follow from, in order, and the variables that those read.
+  Marks steps_before(std::vector<uint8_t>& needed) const {
+    Marks out = marks(e_.steps.size());
     for (size_t k = e_.steps.size(); k-- > 0;) {
       const Step& s = e_.steps[k];
       if (!wanted_[k] || !needed[index(s.target)]) continue;
@@ -99,9 +126,6 @@ class Finder {
     }
     return out;
   }
-
- private:
-  static constexpr size_t none_ = SIZE_MAX;
 
   // Element by element, without an error and without a place in memory.
   bool is_map(const Step& s) const {
@@ -138,17 +162,20 @@ class Finder {
 
 }  // namespace
 
-Marks find_guards(Emitter& e, const Marks& wanted) {
+void drop_guards(Emitter& e) {
   e.guards.clear();
   e.guard_of = {};
+  for (Input& in : e.inputs) in.guard.reset();
+}
+
+Marks find_guards(Emitter& e, const Marks& wanted) {
   const Marks nothing = marks(e.steps.size());
   if (e.selected || e.kernel.list || !e.in_loop) return nothing;
   Finder finder(e, wanted);
-  finder.find(e.guards, e.guard_of);
+  finder.find(e.guards, e.guard_of, e.inputs);
   const Marks steps = finder.steps_of(e.guards);
   if (std::count(steps.begin(), steps.end(), 1) <= static_cast<ptrdiff_t>(most_steps)) return steps;
-  e.guards.clear();
-  e.guard_of = {};
+  drop_guards(e);
   return nothing;
 }
 

@@ -90,6 +90,7 @@ void set_inputs(Emitter& e, bool booleans) {
 // A guard of one condition is that condition for all items. Which of the steps need not run again for it.
 Marks keep_conditions(const Emitter& e, const Marks& conditions, ItemPlan& plan) {
   Marks known = marks(e.steps.size());
+  if (e.guards.empty()) return known;
   for (const Guard& g : e.guards) {
     if (g.conditions.size() != 1) continue;
     EarlyResults results;
@@ -110,11 +111,10 @@ Marks keep_conditions(const Emitter& e, const Marks& conditions, ItemPlan& plan)
 
 }  // namespace
 
-ItemPlan start_items(Emitter& e, const Marks& wanted) {
+ItemPlan start_items(Emitter& e, const Marks& wanted, const Marks& conditions) {
   ItemPlan plan;
   const Marks early = early_steps(e, wanted);
   const uint32_t items = e.items;
-  const Marks conditions = find_guards(e, wanted);
   for (uint32_t item = 0; item < items && !e.guards.empty(); ++item) {
     start_item(e, item);
     set_inputs(e, true);
@@ -122,6 +122,7 @@ ItemPlan start_items(Emitter& e, const Marks& wanted) {
       if (conditions[k]) run_step(e, e.steps[k]);
     note_guards(e);
   }
+  load_guarded_inputs(e);
   const Marks known = keep_conditions(e, conditions, plan);
   for (size_t k = 0; k < e.steps.size(); ++k) {
     const Step& s = e.steps[k];

@@ -407,9 +407,10 @@ Marks steps_of(const Emitter& e, const Pass& pass, Marks& needed) {
 
 // Evaluates and uses the items of the tile (or of a part of it) whose pointers are set.
 void write_items(Emitter& e, const Pass& pass, const Marks& wanted, Reg<U32> position) {
+  const Marks conditions = find_guards(e, wanted);
   load_items(e);
   for (Output& out : e.outputs) out.items.clear();
-  ItemPlan plan = start_items(e, wanted);
+  ItemPlan plan = start_items(e, wanted, conditions);
   for (e.item = 0; e.item < e.items; ++e.item) {
     evaluate_item(e, plan);
     if (pass.accumulates) accumulate(e);
@@ -418,6 +419,7 @@ void write_items(Emitter& e, const Pass& pass, const Marks& wanted, Reg<U32> pos
       if (pass.takes(out)) out.items.push_back(storable(e, convert(e, e.values[index(out.variable)], out.type)));
   }
   if (pass.stores) store_outputs(e);
+  drop_guards(e);
 }
 
 void write_loop(Emitter& e, const Pass& pass) {

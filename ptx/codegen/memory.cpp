@@ -201,6 +201,14 @@ Reg<Pred> within(Emitter& e, uint32_t item) {
   return e.b.setp(Compare::gt, e.room, static_cast<int32_t>(e.local_offset(item)));
 }
 
+void load_guarded_inputs(Emitter& e) {
+  for (uint32_t i = 0; i < e.items; ++i)
+    for (const Input& in : e.inputs)
+      if (in.wanted && in.guard)
+        load_input(e, in, i, byte_offset(e, i, in.type),
+                   both(e, within(e, i), e.b.setp(Compare::ne, e.guards[*in.guard].items[i], 0)));
+}
+
 void load_items(Emitter& e) {
   Builder& b = e.b;
   e.within.clear();
@@ -210,7 +218,7 @@ void load_items(Emitter& e) {
     Reg<Pred> inside = b.setp(Compare::gt, e.room, static_cast<int32_t>(e.local_offset(i)));
     if (e.items <= kept) e.within.push_back(inside);
     for (const Input& in : e.inputs)
-      if (in.wanted) load_input(e, in, i, byte_offset(e, i, in.type), inside);
+      if (in.wanted && !in.guard) load_input(e, in, i, byte_offset(e, i, in.type), inside);
   }
 }
 
