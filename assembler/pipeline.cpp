@@ -352,6 +352,7 @@ std::span<const std::unique_ptr<Workspace::Worker>> workers(const Options& optio
 Result<void> assemble_named(const ptx::Module& module, const ptx::Function& p, const SourceLines& lines,
                             const Options& o, Workspace::Worker& memory, Timings& timings, cubin::Kernel& k,
                             KernelReport& report) {
+  RETURN_IF_ERROR(check_cancelled());
   Result<void> made = assemble_kernel(module, p, lines, o, memory, timings, k, report);
   if (made || made.error().line) return made;
   return Error(made.error()).at(p.line);
@@ -404,6 +405,7 @@ Result<Assembled> assemble(const ptx::Module& input, const Options& options, Tim
   ptx::Module rewritten;
   for (const Rewriting& r : rewritings) {
     if (options.level < r.from_level || (r.wanted && !(options.*r.wanted))) continue;
+    RETURN_IF_ERROR(check_cancelled());
     auto scope = timings.measure(Phase::structure);
     ASSIGN_OR_RETURN(std::optional<ptx::Module> made, r.run(*simplest));
     if (!made) continue;

@@ -4,6 +4,9 @@
 // The GIL is released while the runtime works. A connection serves one call at a time; several are
 // independent. What is said beside results (warnings, notes) comes with them as text; errors become
 // rndn.Error, with whose fault it is.
+#include <sys/syscall.h>
+#include <unistd.h>
+
 #include <nanobind/nanobind.h>
 #include <nanobind/stl/optional.h>
 #include <nanobind/stl/string.h>
@@ -13,10 +16,13 @@
 #include <algorithm>
 #include <array>
 #include <mutex>
+#include <optional>
 
 #include "assembler/assemble.h"
 #include "assembler/isa/isa.h"
+#include "libraries/base/report/sizes.h"
 #include "libraries/base/report/version.h"
+#include "libraries/base/system/interrupt.h"
 #include "ptx/parse.h"
 #include "runtime/arrow_result.h"
 #include "runtime/compiler/disassemble.h"
@@ -60,6 +66,8 @@ const char* fault_name(Fault fault) {
       return "world";
     case Fault::internal:
       return "internal";
+    case Fault::interrupted:
+      return "interrupted";
   }
   return "internal";
 }
@@ -216,6 +224,20 @@ class QueryResult {
 
 // ---- connections
 
+// Work of a call, without the GIL. Ctrl-C ends it where signals come to, in the main thread; Python's
+// own handler has heard it, too, and decides what follows.
+class Call {
+ public:
+  Call() {
+    if (syscall(SYS_gettid) == getpid()) scope_.emplace(interrupts_.emplace(true).token());
+  }
+
+ private:
+  nb::gil_scoped_release unlocked_;
+  std::optional<InterruptScope> interrupts_;
+  std::optional<CancelScope> scope_;
+};
+
 class Connection {
  public:
   Connection(const std::string& device, const std::string& arch, const std::string& data,
@@ -235,12 +257,12 @@ class Connection {
   // Gives the names and types of columns that SQL has no type for.
   std::vector<std::string> add_arrow(const std::string& name, nb::handle object) {
     data::ArrowStream stream = open_stream(object);
-    nb::gil_scoped_release unlocked;
+    const Call call;
     return add(name, get(data::open_arrow(name, std::move(stream))));
   }
   // The same of a file, a folder or a pattern.
   std::vector<std::string> add_file(const std::string& name, const std::string& path) {
-    nb::gil_scoped_release unlocked;
+    const Call call;
     std::lock_guard lock(mutex_);
     said_.clear();
     auto source =
@@ -267,12 +289,15 @@ class Connection {
     return names;
   }
 
-  std::unique_ptr<QueryResult> sql(const std::string& text) {
-    nb::gil_scoped_release unlocked;
+  std::unique_ptr<QueryResult> sql(const std::string& text, double seconds, const std::string& bytes) {
+    Limits limits{.seconds = seconds, .seconds_name = "timeout=", .bytes_name = "max_memory="};
+    if (!bytes.empty()) limits.bytes = get(parse_size(bytes, "max_memory"));
+    const Call call;
     std::lock_guard lock(mutex_);
     said_.clear();
     runtime::Session& session = open_session();
     runtime::RunOptions options = run_options();
+    options.limits = limits;
     std::unique_ptr<QueryResult> result;
     for (const runtime::NamedSource& statement : statements(text)) {
       auto outcome = get(session.run(statement, options), said_);
@@ -290,7 +315,7 @@ class Connection {
   }
   // A statement as the HorseIR program that runs, or its plan as JSON.
   std::string translate(const std::string& text, bool plan) {
-    nb::gil_scoped_release unlocked;
+    const Call call;
     std::lock_guard lock(mutex_);
     return query(text, plan);
   }
@@ -298,7 +323,7 @@ class Connection {
                  const std::string& stage) {
     std::string out;
     {
-      nb::gil_scoped_release unlocked;
+      const Call call;
       std::lock_guard lock(mutex_);
       const std::string program = is_sql ? query(text, false) : text;
       runtime::CompileOptions options;
@@ -448,15 +473,29 @@ std::string disassemble(nb::bytes cubin) {
 
 }  // namespace
 
+namespace {
+
+void raise(const Error& error) {
+  if (error.fault == Fault::interrupted) {
+    if (PyErr_CheckSignals() == 0) PyErr_SetNone(PyExc_KeyboardInterrupt);
+    return;
+  }
+  const nb::object type = nb::module_::import_("rndn._error").attr("Error");
+  const nb::object made = type(error.message, fault_name(error.fault));
+  PyErr_SetObject(type.ptr(), made.ptr());
+}
+
+}  // namespace
+
 NB_MODULE(_rndn, m) {
   m.doc() = "The native half of the package rndn.";
   nb::register_exception_translator([](const std::exception_ptr& thrown, void*) {
     try {
       std::rethrow_exception(thrown);
+    } catch (const Cancelled& cancelled) {
+      raise(cancelled.error);
     } catch (const Failed& failed) {
-      const nb::object type = nb::module_::import_("rndn._error").attr("Error");
-      const nb::object error = type(failed.error.message, fault_name(failed.error.fault));
-      PyErr_SetObject(type.ptr(), error.ptr());
+      raise(failed.error);
     }
   });
   nb::class_<QueryResult>(m, "QueryResult")
@@ -477,7 +516,7 @@ NB_MODULE(_rndn, m) {
       .def("add_file", &Connection::add_file, "name"_a, "path"_a)
       .def("remove", &Connection::remove, "name"_a)
       .def("tables", &Connection::tables)
-      .def("sql", &Connection::sql, "text"_a)
+      .def("sql", &Connection::sql, "text"_a, "seconds"_a, "bytes"_a)
       .def("translate", &Connection::translate, "text"_a, "plan"_a)
       .def("emit", &Connection::emit, "text"_a, "is_sql"_a, "arch"_a, "stage"_a);
   m.def("assemble", &assemble, "ptx"_a, "arch"_a, "level"_a);

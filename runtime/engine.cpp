@@ -72,6 +72,13 @@ bool Engine::State::evict() {
   return false;
 }
 
+Result<void> Engine::State::check_device() const {
+  if (lost.empty()) return {};
+  return world_error("{} is lost to this process, which must be started again, since an earlier call failed: {}",
+                     device.info().name, lost)
+      .as(Cause::device_lost);
+}
+
 void Engine::State::drop_cache() {
   ++evictions;
   uploaded.clear();
@@ -140,6 +147,14 @@ size_t Engine::Plan::device_kernels() const {
 
 Result<std::unique_ptr<Engine::Plan>> Engine::plan(const Compiled& compiled, const SourceManager& sources,
                                                    const EngineOptions& options, Timings& timings) {
+  auto made = make_plan(compiled, sources, options, timings);
+  if (!made) state_->note(made.error());
+  return made;
+}
+
+Result<std::unique_ptr<Engine::Plan>> Engine::make_plan(const Compiled& compiled, const SourceManager& sources,
+                                                        const EngineOptions& options, Timings& timings) {
+  RETURN_IF_ERROR(state_->check_device());
   auto scope = timings.measure(Phase::overhead, "plan");
   auto plan = std::unique_ptr<Plan>(new Plan());
   plan->state_ = std::make_unique<Plan::State>(compiled, sources, options, *state_);
@@ -194,13 +209,14 @@ Result<std::unique_ptr<Engine::Plan>> Engine::plan(const Compiled& compiled, con
 Result<std::vector<Value>> Engine::run(Plan& plan, Timings& timings, std::string* printed,
                                        std::vector<KernelReport>* kernels, std::vector<std::string>* fallbacks,
                                        uint64_t* texts_walked) {
+  RETURN_IF_ERROR(state_->check_device());
   auto scope = timings.measure(Phase::overhead, "run");
   Plan::State& p = *plan.state_;
   if (p.instead) return this->run(*p.instead, timings, printed, kernels, fallbacks, texts_walked);
   const size_t printed_before = printed ? printed->size() : 0;
   if (!p.whole_program.empty()) {
     auto cpu = timings.measure(Phase::cpu, "reference interpreter");
-    return reference::run(p.compiled.program, state_->tables, p.sources, printed);
+    return errors_of([&] { return reference::run(p.compiled.program, state_->tables, p.sources, printed); });
   }
   for (KernelState& k : p.kernels) {
     k.report.launches = 0;
@@ -211,9 +227,16 @@ Result<std::vector<Value>> Engine::run(Plan& plan, Timings& timings, std::string
   {
     Run run(*state_, p, timings, printed);
     state_->timings = &timings;
-    results = run.execute();
+    results = errors_of([&] { return run.execute(); });
     state_->timings = nullptr;
-    if (!results) run.settle();
+    if (!results) {
+      state_->note(results.error());
+      run.settle();
+      // What was broken off has left memory that is to be zero as it was.
+      p.drop_replay();
+      p.scratch = nullptr;
+      for (OperatorSet& set : state_->operators) set.operators->recover();
+    }
     repeats = p.take_repeats();
     if (results) ++p.runs;
     if (texts_walked) *texts_walked = run.texts_walked();

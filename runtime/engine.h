@@ -82,6 +82,8 @@ class Engine {
   struct State;  // state.h
 
  private:
+  Result<std::unique_ptr<Plan>> make_plan(const Compiled& compiled, const SourceManager& sources,
+                                          const EngineOptions& options, Timings& timings);
   std::unique_ptr<State> state_;
 };
 

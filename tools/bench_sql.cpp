@@ -137,13 +137,14 @@ class BenchSqlCommand final : public Command {
     add_data_flags(*app, flags_);
     app->add_option("--device", flags_.device, "auto, cuda[:N], sim or cpu")->type_name("D");
     app->add_option("--arch", flags_.arch, "target of the simulator")->type_name("A");
+    add_limit_flags(*app, flags_);
     app->add_option("-o", flags_.output,
                     "folder for sql.md and sql.json (default: Markdown on stdout)")
         ->type_name("DIR");
   }
 
   int execute() override {
-    auto done = measure();
+    auto done = errors_of([&] { return measure(); });
     if (!done) return fail(done.error());
     return *done;
   }

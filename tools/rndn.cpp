@@ -6,6 +6,7 @@
 #include "assembler/isa/isa.h"
 #include "libraries/base/errors/guarded_main.h"
 #include "libraries/base/report/version.h"
+#include "libraries/base/system/interrupt.h"
 #include "tools/rndn.h"
 
 namespace {
@@ -64,9 +65,9 @@ int run(int argc, char** argv) {
   program.require_subcommand(1);
   program.get_formatter()->column_width(36);
   program.footer(
-      "Exit codes: 0 success; 1 the input is at fault; 2 wrong usage; 3 device, driver, memory or output at fault; 70 "
+      "Exit codes: 0 success; 1 the input is at fault; 2 wrong usage; 3 device, driver, memory or output at fault, or a limit met; 70 "
       "internal error\n"
-      "or a failed --verify. Results go to stdout, everything else to stderr.");
+      "or a failed --verify; 130 ended by Ctrl-C. Results go to stdout, everything else to stderr.");
 
   std::vector<std::unique_ptr<tools::Command>> commands;
   commands.push_back(tools::run_command(program));
@@ -102,8 +103,13 @@ int run(int argc, char** argv) {
     std::fprintf(stderr, "error: %s\n(see %s --help)\n", unknown.empty() ? e.what() : unknown.c_str(), help.c_str());
     return static_cast<int>(Fault::usage);
   }
-  for (auto& command : commands)
-    if (command->app->parsed()) return command->execute();
+  InterruptScope interrupts;
+  const CancelScope scope(interrupts.token());
+  for (auto& command : commands) {
+    if (!command->app->parsed()) continue;
+    command->interrupts = &interrupts.token();
+    return command->execute();
+  }
   return static_cast<int>(Fault::usage);
 }
 

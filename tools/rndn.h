@@ -7,6 +7,7 @@
 
 #include "libraries/base/errors/diagnostic.h"
 #include "libraries/base/errors/result.h"
+#include "libraries/base/system/cancel.h"
 #include "runtime/compiler/compile.h"
 #include "runtime/data/sources.h"
 #include "runtime/device/device.h"
@@ -45,6 +46,7 @@ struct Flags {
   std::string sort, group, join, member;  // --sort .. --member; empty: by size
   std::string top;                        // --top; empty: by size and number
   std::string like = "gpu-cached";        // --like
+  Limits limits;                          // --timeout, --max-memory
   bool ordered = false;                   // --ordered
   std::string alloc = "pages";            // --alloc
   std::string buffers = "contiguous";     // --buffers
@@ -56,6 +58,7 @@ void add_cache_flags(CLI::App& command, Flags& flags);     // --cache, --no-cach
 void add_language_flags(CLI::App& command, Flags& flags);  // --strict, --dialect
 void add_compiler_flags(CLI::App& command, Flags& flags);  // --arch .. --verify-passes
 void add_run_flags(CLI::App& command, Flags& flags);       // --device, --format, --time, --repeat, -o, --no-fallback
+void add_limit_flags(CLI::App& command, Flags& flags);     // --timeout, --max-memory; of add_run_flags, too
 
 // Rows of a result that are printed as a table: all where stdout is no terminal.
 uint64_t shown_rows(const Flags& flags);
@@ -126,6 +129,7 @@ struct Command {
   virtual ~Command() = default;
   virtual int execute() = 0;
   CLI::App* app = nullptr;
+  CancelToken* interrupts = nullptr;  // of Ctrl-C: what executes is within it
 };
 std::unique_ptr<Command> run_command(CLI::App& program);
 std::unique_ptr<Command> sql_command(CLI::App& program);

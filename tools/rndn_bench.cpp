@@ -84,6 +84,7 @@ class BenchCommand final : public Command {
     app->add_option("--ptxas", ptxas_, "ptxas to compare with (default: on PATH)")->type_name("PATH");
     app->add_option("--nvjitlink", linker_path_, "libnvJitLink.so to compare with (default: where the loader finds it)")
         ->type_name("PATH");
+    add_limit_flags(*app, flags_);
     app->add_option("-o", flags_.output, "folder for evaluation.md, .json and .html (default: Markdown on stdout)")
         ->type_name("DIR");
     app->add_option("--compare", compare_, "an earlier evaluation.json: slower values are listed, exit code 70")
@@ -109,7 +110,9 @@ class BenchCommand final : public Command {
         if (auto writable = check_writable(fmt::format("{}/evaluation.{}", flags_.output, name)); !writable)
           return fail(writable.error());
     }
-    auto done = measure();
+    const CancelToken token(flags_.limits, CancelToken::current());  // of all of it
+    const CancelScope scope(token);
+    auto done = errors_of([&] { return measure(); });
     if (!done) return fail(done.error());
     const std::string markdown = samples_.markdown(bench_tables, facts_);
     if (flags_.output == "-") {

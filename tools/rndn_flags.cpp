@@ -2,11 +2,13 @@
 #include <unistd.h>
 
 #include <CLI/CLI.hpp>
+#include <charconv>
 #include <cstdio>
 #include <cstring>
 #include <filesystem>
 
 #include "assembler/isa/isa.h"
+#include "libraries/base/report/sizes.h"
 #include "libraries/base/system/files.h"
 #include "tools/rndn.h"
 
@@ -114,8 +116,27 @@ void add_run_flags(CLI::App& command, Flags& flags) {
          {"driver", "pages"});
   choice("--buffers", flags.buffers, "lists lie in one piece: contiguous, the only way", {"contiguous"});
   command.add_flag("--no-fallback", flags.no_fallback, "what only the reference interpreter can run is an error");
+  add_limit_flags(command, flags);
   command.add_option("-o", flags.output, "results: a file, - for stdout; a folder for csv of several programs")
       ->type_name("FILE");
+}
+
+void add_limit_flags(CLI::App& command, Flags& flags) {
+  auto seconds = [&flags](const std::string& text) {
+    const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), flags.limits.seconds);
+    if (error != std::errc() || end != text.data() + text.size() || !(flags.limits.seconds > 0))
+      throw CLI::ValidationError("--timeout", fmt::format("expected a number of seconds above 0, got `{}`", text));
+  };
+  auto bytes = [&flags](const std::string& text) {
+    const auto parsed = parse_size(text, "a limit of memory");
+    if (!parsed) throw CLI::ValidationError("--max-memory", parsed.error().message);
+    flags.limits.bytes = *parsed;
+  };
+  command.add_option_function<std::string>("--timeout", seconds, "seconds that a statement or program may take")
+      ->type_name("SECONDS");
+  command.add_option_function<std::string>("--max-memory", bytes,
+                                           "host memory that its values may take: 512M, 4G")
+      ->type_name("SIZE");
 }
 
 uint64_t shown_rows(const Flags& flags) {
@@ -129,7 +150,7 @@ int fail(const Error& error) {
   bool located = error.message.substr(0, error.message.find('\n')).find(": error: ") != std::string::npos;
   bool ours =
       error.fault == Fault::internal && !error.message.starts_with("verify ");  // a failed --verify is a finding
-  const char* prefix = located ? "" : ours ? "internal error: " : "error: ";
+  const char* prefix = located || error.fault == Fault::interrupted ? "" : ours ? "internal error: " : "error: ";
   std::fprintf(stderr, "%s%s\n", prefix, error.message.c_str());
   return error.exit_code();
 }

@@ -141,7 +141,7 @@ class ShellCommand final : public Command {
 
     char* line = nullptr;
     size_t room = 0;
-    while (prompt(), getline(&line, &room, stdin) >= 0) {
+    while (read_line(line, room)) {
       const std::string_view words = trim(line);
       if (!query_.empty() && !words.starts_with('.')) {
         query_ += line;
@@ -199,6 +199,23 @@ class ShellCommand final : public Command {
   }
 
  private:
+  // The next line. Ctrl-C forgets what was typed; where nobody types it ends the shell, as the end of
+  // the input does.
+  bool read_line(char*& line, size_t& room) {
+    for (;;) {
+      interrupts->reset();
+      prompt();
+      if (getline(&line, &room, stdin) >= 0) return true;
+      if (!interrupts->is_asked()) return false;
+      forget();
+      if (!interactive_) {
+        failed(check_cancelled().error());
+        return false;
+      }
+      std::clearerr(stdin);
+      std::fputc('\n', stderr);
+    }
+  }
   void prompt() {
     if (interactive_) std::fputs(typed_.empty() && query_.empty() ? "rndn> " : "  ... ", stderr);
   }
@@ -226,13 +243,14 @@ class ShellCommand final : public Command {
     if (!statements.empty()) run_statements(fmt::format("input{}", ++programs_), std::move(text));
   }
   void run_statements(const std::string& name, std::string text) {
-    for (const NamedSource& statement : split_sql(name, "<" + name + ">", std::move(text))) run(statement);
+    for (const NamedSource& statement : split_sql(name, "<" + name + ">", std::move(text)))
+      if (!interrupts->is_asked()) run(statement);
   }
   void run_sql_file(const std::string& path) {
     auto files = read_programs({path});
     if (!files) return failed(files.error());
     for (const NamedSource& statement : split_sql(files->front().name, path, std::move(files->front().text)))
-      run(statement);
+      if (!interrupts->is_asked()) run(statement);
   }
   void run_file(const std::string& path) {
     auto programs = read_programs({path});
@@ -242,9 +260,9 @@ class ShellCommand final : public Command {
   void run(const NamedSource& program) {
     runtime::Format format = runtime::Format::table;
     runtime::find_format(flags_.format, format);
-    auto outcome = session_->run(program, flags_, timing_);
+    auto outcome = errors_of([&] { return session_->run(program, flags_, timing_); });
     if (!outcome) return failed(outcome.error());
-    auto text = print(*outcome, format, shown_rows(flags_));
+    auto text = errors_of([&] { return print(*outcome, format, shown_rows(flags_)); });
     if (!text) return failed(text.error());
     if (format == runtime::Format::json)
       std::fputs(outcome->printed.c_str(), stderr);  // what @print writes must not break the object

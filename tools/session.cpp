@@ -19,7 +19,8 @@ Result<Session::Outcome> Session::run_query(const NamedSource& query, const Flag
                                                  .repeat = flags.repeat,
                                                  .threads = flags.threads,
                                                  .cache = !flags.no_cache,
-                                                 .reports = want_reports}));
+                                                 .reports = want_reports,
+                                                 .limits = flags.limits}));
   return Outcome{std::move(outcome), {}, {}};
 }
 

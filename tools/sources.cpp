@@ -33,7 +33,9 @@ Result<std::shared_ptr<data::Source>> open_data(const data::SourceNames& names,
   if (names.empty()) return std::shared_ptr<data::Source>();
   data::SourceOptions options = source_options();
   options.cache = flags.cache;
-  return data::open_source(names, schemes(), options, file_cache(flags));
+  const CancelToken token(flags.limits, CancelToken::current());
+  const CancelScope scope(token);
+  return errors_of([&] { return data::open_source(names, schemes(), options, file_cache(flags)); });
 }
 
 Result<data::Schema> open_schema(const Flags& flags) {

@@ -371,6 +371,10 @@ void run_thread(Launch& launch, std::atomic<uint64_t>& next, uint64_t blocks, ui
   };
   bool more = true;
   while (!launch.stop.load(std::memory_order_relaxed)) {
+    if (is_cancelled()) {
+      launch.stop = true;
+      break;
+    }
     if (resident.empty() && !admit()) break;
     bool finished = false;
     for (size_t i = 0; i < resident.size();) {

@@ -8,6 +8,7 @@
 #include <optional>
 
 #include "assembler/cubin/cubin.h"
+#include "libraries/base/system/cancel.h"
 #include "assembler/simulator/driver_calls.h"
 #include "assembler/simulator/execute.h"
 #include "assembler/simulator/lanes.h"
@@ -382,6 +383,7 @@ Result<Counters> Machine::launch(ModuleId id, std::string_view kernel, Dim3 grid
     return world_error("no memory to note which bytes of device memory are written");
   Counters counters;
   execute(launch, counters);
+  RETURN_IF_ERROR(check_cancelled());
   if (reports) *reports = launch.reports;
   if (!launch.reports.empty()) return world_error("{}", launch.reports.front().text());
   return counters;

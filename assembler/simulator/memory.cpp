@@ -42,7 +42,7 @@ Result<uint64_t> Memory::allocate(uint64_t bytes, uint64_t alignment) {
   if (alignment & (alignment - 1)) return usage_error("alignment {} is not a power of two", alignment);
   alignment = std::max<uint64_t>(alignment, granule);
   if (bytes > size_ || alignment > size_)
-    return world_error("out of simulated device memory: {} bytes asked, {} in all", bytes, size_);
+    return world_error("out of simulated device memory: {} bytes asked, {} in all", bytes, size_).as(Cause::device_full);
   const uint64_t needed = round_up(std::max<uint64_t>(bytes, 1), granule) + granule;  // with the guard gap
   const auto aligned = [&](uint64_t offset) { return round_up(device_base + offset, alignment) - device_base; };
   uint64_t offset = aligned(top_);
@@ -60,7 +60,7 @@ Result<uint64_t> Memory::allocate(uint64_t bytes, uint64_t alignment) {
     if (!found) {
       offset = aligned(end);
       if (offset + needed > size_)
-        return world_error("out of simulated device memory: no {} bytes free of {}", bytes, size_);
+        return world_error("out of simulated device memory: no {} bytes free of {}", bytes, size_).as(Cause::device_full);
     }
     auto it = freed_.lower_bound(offset);
     if (it != freed_.begin()) --it;

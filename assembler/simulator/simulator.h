@@ -117,7 +117,8 @@ class Machine {
   Result<uint64_t> variable(ModuleId module, std::string_view name) const;
 
   // Runs the kernel to completion. parameters: the parameter area, laid out as the cubin says.
-  // Fails (fault world) with the first report when a check fires or the code traps; all reports are in `reports`.
+  // Fails (fault world) with the first report when a check fires or the code traps; all reports are in `reports`. Work that is cancelled (cancel.h)
+  // ends within a kernel.
   Result<Counters> launch(ModuleId module, std::string_view kernel, Dim3 grid, Dim3 block, uint32_t dynamic_shared,
                           std::span<const std::byte> parameters, const Options& options,
                           std::vector<Report>* reports = nullptr);

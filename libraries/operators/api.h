@@ -204,6 +204,9 @@ class Operators {
   Result<Relation> intersect(const Relation& left, const Relation& right, Memory& memory);
   Result<Relation> subtract(const Relation& left, const Relation& right, Memory& memory);
 
+  // After an error, which may have come between two launches of an operator: what they keep zero is made so again.
+  void recover();
+
   // Launches since the last call; marks are recorded only while `measure` is on.
   void measure(bool on);
   std::vector<Launch> take_launches();

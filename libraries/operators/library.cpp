@@ -54,9 +54,11 @@ Result<void> Library::launch(const Kernel& kernel, uint32_t grid, const Argument
   auto queued = device_.launch(kernel.handle, {grid, 1, 1}, {kernel.block_size, 1, 1}, dynamic_shared,
                                std::as_bytes(std::span(arguments.words)));
   if (!queued) {  // on the simulator a fault of a kernel is known at once, and the kernel is ours
-    const Error& e = queued.error();
-    return Error{device_.info().is_simulator && e.fault == Fault::world ? Fault::internal : e.fault,
-                 fmt::format("kernel `{}`: {}", kernel.name, e.message)};
+    Error e = queued.error();
+    if (e.cause == Cause::cancelled) return e;
+    if (device_.info().is_simulator && e.fault == Fault::world) e.fault = Fault::internal;
+    e.message = fmt::format("kernel `{}`: {}", kernel.name, e.message);
+    return e;
   }
   if (measure) {
     ASSIGN_OR_RETURN(report.last_mark, device_.record_mark());

@@ -119,6 +119,7 @@ Result<Relation> Operators::subtract(const Relation& left, const Relation& right
   return operators::subtract(state_->library, left, right, memory);
 }
 
+void Operators::recover() { state_->library.zero_again(); }
 void Operators::measure(bool on) { state_->library.measure = on; }
 std::vector<Launch> Operators::take_launches() { return std::exchange(state_->library.launches, {}); }
 

@@ -27,11 +27,19 @@ __all__ = [
 ]
 
 
-def connect(device: str = "auto", arch: str = "", data: str = "") -> Connection:
+def connect(
+    device: str = "auto",
+    arch: str = "",
+    data: str = "",
+    timeout: float | None = None,
+    max_memory: int | str | None = None,
+) -> Connection:
     """A connection to a device: "auto" (a GPU, else the simulator), "cuda", "cuda:N", "sim" or
     "cpu" (the reference interpreter).
 
     `arch` is the target to compile for, by default the device's own ("sm_86" for the simulator).
     `data` is what `rndn --data` takes: a folder, a file or `tpch:SF`.
+    `timeout` is how many seconds a statement may take, `max_memory` how much host memory its values
+    may take: bytes, or a text such as "4G".
     """
-    return Connection(device, arch, data)
+    return Connection(device, arch, data, timeout, max_memory)

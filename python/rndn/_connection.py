@@ -31,18 +31,43 @@ def _quoted(name: str) -> str:
 class Connection:
     """Tables and a device. Calls of several threads are served one after the other."""
 
-    def __init__(self, device: str = "auto", arch: str = "", data: str = ""):
+    def __init__(
+        self,
+        device: str = "auto",
+        arch: str = "",
+        data: str = "",
+        timeout: float | None = None,
+        max_memory: int | str | None = None,
+    ):
+        self._timeout, self._max_memory = timeout, max_memory
         if data:
             _load_planner()
         self._native = _rndn.Connection(device, arch or "", os.fspath(data or ""), sys.executable)
 
-    def sql(self, text: str, params=None) -> Result:
+    def sql(
+        self,
+        text: str,
+        params=None,
+        timeout: float | None = None,
+        max_memory: int | str | None = None,
+    ) -> Result:
         """Runs a query and gives its rows; of several statements, those of the last.
 
-        `params` are values for `?` and `$1` (a sequence) or `$name` (a mapping).
+        `params` are values for `?` and `$1` (a sequence) or `$name` (a mapping). `timeout` and
+        `max_memory` are those of `connect`, for this call.
         """
         _load_planner()
-        native = self._native.sql(text if params is None else substitute(text, params))
+        if timeout is None:
+            timeout = self._timeout
+        if max_memory is None:
+            max_memory = self._max_memory
+        if timeout is not None and not timeout > 0:
+            raise Error(f"timeout is a number of seconds above 0, not {timeout}", "usage")
+        native = self._native.sql(
+            text if params is None else substitute(text, params),
+            timeout or 0,
+            "" if max_memory is None else str(max_memory),
+        )
         _say(native.said)
         return Result(native)
 

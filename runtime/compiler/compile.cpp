@@ -135,6 +135,7 @@ namespace {
 
 Result<Compiled> compile_typed(Compiled c, const CompileOptions& options, DiagnosticSink& sink, Timings& timings) {
   const Error in_sink{Fault::input, ""};
+  RETURN_IF_ERROR(check_cancelled());
   std::optional<libdevice::Math> own_math;
   const ptx::Module* math = nullptr;
   if (calls_math(c.program)) {
@@ -164,6 +165,7 @@ Result<Compiled> compile_typed(Compiled c, const CompileOptions& options, Diagno
     if (options.fuse_operators) c.fusions = outliner::find_fusions(c.outlined);
   }
   if (options.until == Stage::outline || c.outlined.kernels.empty()) return c;
+  RETURN_IF_ERROR(check_cancelled());
 
   const isa::Target* target = isa::find_target(options.target);
   if (!target) return usage_error("there is no target `{}`", options.target);

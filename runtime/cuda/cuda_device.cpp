@@ -4,10 +4,12 @@
 #include <algorithm>
 #include <array>
 #include <cstring>
+#include <future>
 #include <optional>
 #include <thread>
 #include <utility>
 
+#include "libraries/base/system/cancel.h"
 #include "runtime/cuda/staging.h"
 
 namespace rndn::cuda {
@@ -313,6 +315,7 @@ class CudaDevice final : public device::Device {
 
 struct Preparation::State {
   std::optional<Result<Context>> made;
+  std::promise<void> is_made;
   std::thread thread;
 };
 
@@ -325,13 +328,21 @@ std::unique_ptr<Preparation> prepare(int ordinal, const std::string& library, Co
   setenv("CUDA_MODULE_LOADING", "EAGER", 0);  // here, where no thread of ours reads the environment yet
   auto state = std::make_unique<Preparation::State>();
   state->thread =
-      std::thread([s = state.get(), ordinal, library, kind] { s->made.emplace(make_context(ordinal, library, kind)); });
+      std::thread([s = state.get(), ordinal, library, kind] {
+        s->made.emplace(make_context(ordinal, library, kind));
+        s->is_made.set_value();
+      });
   return std::make_unique<Preparation>(std::move(state));
 }
 
 Result<std::unique_ptr<device::Device>> open(Preparation& preparation) {
   Preparation::State& state = *preparation.state_;
-  if (state.thread.joinable()) state.thread.join();
+  if (state.thread.joinable()) {
+    const std::future<void> made = state.is_made.get_future();
+    while (made.wait_for(std::chrono::milliseconds(10)) != std::future_status::ready)
+      RETURN_IF_ERROR(check_cancelled());
+    state.thread.join();
+  }
   CHECK(state.made, "a preparation hands out one device");
   Result<Context> made = std::move(*state.made);
   state.made.reset();

@@ -3,7 +3,9 @@
 
 #include <dlfcn.h>
 
+#include <algorithm>
 #include <cstdlib>
+#include <iterator>
 
 namespace rndn::cuda {
 namespace {
@@ -59,12 +61,27 @@ Result<std::shared_ptr<const Driver>> Driver::open(const std::string& library) {
 
 std::string Driver::version_text() const { return fmt::format("{}.{}", version_ / 1000, version_ % 1000 / 10); }
 
+namespace {
+
+// Errors after which every call fails until the process ends (CUDA Driver API, CUresult: "leaves the process in an
+// inconsistent state"), and those of a driver that is being taken down or a context that is gone.
+constexpr int lost[] = {4, 214, 226, 700, 702, 709, 710, 714, 715, 716, 717, 718, 719};
+
+Cause cause_of(Code code) {
+  if (code == Code::error_out_of_memory) return Cause::device_full;
+  return std::find(std::begin(lost), std::end(lost), static_cast<int>(code)) != std::end(lost) ? Cause::device_lost
+                                                                                               : Cause::other;
+}
+
+}  // namespace
+
 Error Driver::failure(Code code, const std::string& what) const {
   const char *name = nullptr, *text = nullptr;
   if (cuGetErrorName(code, &name) != Code::success || !name)
-    return world_error("{} failed: CUDA error {}", what, static_cast<int>(code));
-  if (cuGetErrorString(code, &text) != Code::success || !text) return world_error("{} failed: {}", what, name);
-  return world_error("{} failed: {} ({})", what, name, text);
+    return world_error("{} failed: CUDA error {}", what, static_cast<int>(code)).as(cause_of(code));
+  if (cuGetErrorString(code, &text) != Code::success || !text) 
+    return world_error("{} failed: {}", what, name).as(cause_of(code));
+  return world_error("{} failed: {} ({})", what, name, text).as(cause_of(code));
 }
 
 std::string target_of_capability(int major, int minor) {

@@ -16,7 +16,7 @@
 
 namespace rndn::cuda {
 
-enum class Code : int { success = 0, error_no_device = 100 };  // CUresult; other values are named by the driver itself
+enum class Code : int { success = 0, error_out_of_memory = 2, error_no_device = 100 };  // CUresult; other values are named by the driver itself
 using DeviceOrdinal = int;                                     // CUdevice
 using DevicePointer = unsigned long long;                      // CUdeviceptr
 using ContextPointer = struct ContextTag*;
@@ -56,7 +56,7 @@ class Driver : public Functions {
   int version() const { return version_; }  // 1000 * major + 10 * minor, such as 13000
   std::string version_text() const;         // "13.0"
 
-  // Success, or a world error: "cuMemAlloc of 8 bytes failed: CUDA_ERROR_OUT_OF_MEMORY (out of memory)".
+  // Success, or a world error, with its cause where the memory is full or the device is lost: "cuMemAlloc of 8 bytes failed: CUDA_ERROR_OUT_OF_MEMORY (out of memory)".
   template <class... Args>
   Result<void> check(Code code, fmt::format_string<Args...> what, Args&&... args) const {
     if (code == Code::success) [[likely]]

@@ -1,5 +1,6 @@
 // Bytes of a column or vector: on the heap, or in memory that another object owns (a mapped file, a
-// buffer of a caller), which is kept for as long. Moved, never copied.
+// buffer of a caller), which is kept for as long. Moved, never copied. What is on the heap is charged
+// to the work that makes it (libraries/base/system/cancel.h).
 #pragma once
 #include <cstddef>
 #include <memory>
@@ -9,28 +10,35 @@
 #include <utility>
 #include <vector>
 
+#include "libraries/base/system/cancel.h"
+
 namespace rndn::data {
 
 class Bytes {
  public:
   Bytes() = default;
   explicit Bytes(size_t size, std::byte value = std::byte{0})
-      : Bytes(std::vector<std::byte>(size, value)) {}
-  Bytes(std::vector<std::byte> own) : own_(std::move(own)), bytes_(own_) {}
+      : charge_(size), own_(size, value), bytes_(own_) {}
+  Bytes(std::vector<std::byte> own)
+      : charge_(own.capacity()), own_(std::move(own)), bytes_(own_) {}
   // `owner` keeps the memory.
   Bytes(std::span<std::byte> borrowed, std::shared_ptr<const void> owner)
       : owner_(std::move(owner)), bytes_(borrowed) {}
   static Bytes of(std::string text) {
     auto kept = std::make_shared<std::string>(std::move(text));
-    return {std::as_writable_bytes(std::span(*kept)), kept};
+    Bytes bytes(std::as_writable_bytes(std::span(*kept)), kept);
+    bytes.charge_ = MemoryCharge(kept->capacity());
+    return bytes;
   }
 
   // The elements of a moved vector stay where they are.
   Bytes(Bytes&& other) noexcept
-      : own_(std::move(other.own_)),
+      : charge_(std::move(other.charge_)),
+        own_(std::move(other.own_)),
         owner_(std::move(other.owner_)),
         bytes_(std::exchange(other.bytes_, {})) {}
   Bytes& operator=(Bytes&& other) noexcept {
+    charge_ = std::move(other.charge_);
     own_ = std::move(other.own_);
     owner_ = std::move(other.owner_);
     bytes_ = std::exchange(other.bytes_, {});
@@ -49,6 +57,7 @@ class Bytes {
   bool operator==(const Bytes& other) const { return text() == other.text(); }
 
  private:
+  MemoryCharge charge_;
   std::vector<std::byte> own_;
   std::shared_ptr<const void> owner_;
   std::span<std::byte> bytes_;

@@ -27,6 +27,7 @@
 #include <map>
 #include <new>
 #include <span>
+#include <utility>
 
 #include "libraries/base/system/parallel.h"
 
@@ -172,6 +173,20 @@ bool make_directories(const std::string& path) {
   }
 }
 
+// A file that is being written beside its place, and is gone unless it gets there.
+struct Beside {
+  std::string path;
+  std::FILE* file = nullptr;
+  ~Beside() {
+    if (file) std::fclose(file);
+    if (!path.empty()) unlink(path.c_str());
+  }
+};
+struct OpenFile {
+  int descriptor;
+  ~OpenFile() { close(descriptor); }
+};
+
 // A file with the sections that `fill` puts there, written beside and renamed.
 template <class Fill>
 bool write_sections(const std::string& path, std::string_view magic, const std::string& fingerprint, Fill&& fill) {
@@ -184,23 +199,23 @@ bool write_sections(const std::string& path, std::string_view magic, const std::
     descriptor = open(temporary.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
   }
   if (descriptor < 0) return false;
-  std::FILE* file = fdopen(descriptor, "wb");
-  if (!file) {
+  Beside beside{temporary, fdopen(descriptor, "wb")};
+  if (!beside.file) {
     close(descriptor);
-    unlink(temporary.c_str());
     return false;
   }
-  Output output(file);
+  Output output(beside.file);
   uint64_t sum = 0;  // its place
   output.put(magic.data(), magic_size);
   output.put(&sum, sizeof sum);
   output.section(fingerprint.data(), fingerprint.size());
   fill(output);
   sum = output.sum();
-  bool ok = output.ok() && std::fseek(file, magic_size, SEEK_SET) == 0 && std::fwrite(&sum, sizeof sum, 1, file) == 1;
-  ok &= std::fclose(file) == 0;
+  bool ok = output.ok() && std::fseek(beside.file, magic_size, SEEK_SET) == 0 &&
+            std::fwrite(&sum, sizeof sum, 1, beside.file) == 1;
+  ok &= std::fclose(std::exchange(beside.file, nullptr)) == 0;
   ok = ok && std::rename(temporary.c_str(), path.c_str()) == 0;
-  if (!ok) unlink(temporary.c_str());
+  if (ok) beside.path.clear();
   return ok;
 }
 
@@ -210,12 +225,13 @@ auto read_sections(const std::string& path, std::string_view magic, const std::s
     -> decltype(take(std::declval<Input&>())) {
   int file = open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);  // never wait for the other end of a pipe
   if (file < 0) return std::nullopt;
+  const OpenFile opened{file};
   decltype(take(std::declval<Input&>())) taken;
   struct stat status {};
   if (fstat(file, &status) == 0 && S_ISREG(status.st_mode)) {
     try {
       std::shared_ptr<Mapping> mapping = Mapping::of(file, static_cast<size_t>(status.st_size));
-      if (!mapping) return close(file), taken;
+      if (!mapping) return taken;
       Input input(std::move(mapping));
       char start[magic_size];
       uint64_t sum = 0;
@@ -228,7 +244,6 @@ auto read_sections(const std::string& path, std::string_view magic, const std::s
       taken.reset();
     }
   }
-  close(file);
   return taken;
 }
 

@@ -27,10 +27,12 @@ uint32_t foreign_row_width(uint64_t referenced_rows) { return referenced_rows < 
 std::shared_ptr<Bytes> zeros(size_t size) {
   constexpr size_t large = size_t{1} << 20;
   if (size < large) return std::make_shared<Bytes>(size);
+  MemoryCharge charge(size);
   void* memory = mmap(nullptr, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
   if (memory == MAP_FAILED) throw std::bad_alloc();
   prefer_huge_pages(memory, size);
-  const std::shared_ptr<const void> owner(memory, [size](void* m) { munmap(m, size); });
+  const std::shared_ptr<const void> owner(
+      memory, [size, held = std::make_shared<MemoryCharge>(std::move(charge))](void* m) { munmap(m, size); });
   return std::make_shared<Bytes>(std::span(static_cast<std::byte*>(memory), size), owner);
 }
 

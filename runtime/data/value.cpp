@@ -21,13 +21,31 @@ Value vector_from_bytes(BasicType type, uint64_t size, std::vector<std::byte> by
   return vector_from_bytes(type, size, std::make_shared<const Bytes>(std::move(bytes)));
 }
 
+namespace {
+
+// Texts that are charged to the work that makes them.
+std::shared_ptr<const std::vector<std::string>> held(std::vector<std::string> texts) {
+  if (!is_memory_limited()) return std::make_shared<const std::vector<std::string>>(std::move(texts));
+  uint64_t bytes = texts.capacity() * sizeof(std::string);
+  const size_t within = std::string().capacity();  // of the object itself
+  for (const std::string& text : texts) bytes += text.capacity() > within ? text.capacity() + 1 : 0;
+  struct Held {
+    MemoryCharge charge;
+    std::vector<std::string> texts;
+  };
+  auto all = std::make_shared<const Held>(MemoryCharge(bytes), std::move(texts));
+  return {all, &all->texts};
+}
+
+}  // namespace
+
 Value vector_of_texts(BasicType type, std::vector<std::string> texts) {
   CHECK(hir::is_text(type));
   Value v;
   v.kind = Value::vector;
   v.type = type;
   v.size = texts.size();
-  v.texts = std::make_shared<const std::vector<std::string>>(std::move(texts));
+  v.texts = held(std::move(texts));
   return v;
 }
 
@@ -47,7 +65,7 @@ std::shared_ptr<const std::vector<std::string>> Value::plain_texts() const {
   if (!codes) return texts;
   std::vector<std::string> out(size);
   for (uint64_t i = 0; i < size; ++i) out[i] = text(i);
-  return std::make_shared<const std::vector<std::string>>(std::move(out));
+  return held(std::move(out));
 }
 
 namespace {

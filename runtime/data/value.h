@@ -97,6 +97,7 @@ template <class T>
 Value vector_of(hir::BasicType type, std::span<const T> elements) {
   static_assert(std::is_trivially_copyable_v<T>);
   CHECK(sizeof(T) == data::plain_width(type) && !hir::is_text(type));
+  expect_memory(elements.size_bytes());
   std::vector<std::byte> bytes(elements.size_bytes());
   if (!elements.empty()) std::memcpy(bytes.data(), elements.data(), bytes.size());
   return vector_from_bytes(type, elements.size(), std::move(bytes));

@@ -14,6 +14,7 @@
 #include <cstring>
 #include <mutex>
 
+#include "libraries/base/system/cancel.h"
 #include "libraries/base/system/parallel.h"
 #include "runtime/data/sources.h"
 #include "runtime/planner/database.h"
@@ -283,6 +284,7 @@ class ScanSource final : public data::BatchSource {
       };
       return duckdb_->read(list, table, to_batches(1, take, first_of));
     }();
+    const CancelScope in_any_case(nullptr);
     auto dropped = duckdb_->run("DROP TABLE " + table);
     if (done && !dropped) return dropped.error();
     return done;
@@ -290,6 +292,7 @@ class ScanSource final : public data::BatchSource {
 
   // Which file, column and row group cannot be read: each is tried alone.
   Error locate(std::span<const size_t> wanted, const Error& error) {
+    if (error.cause == Cause::cancelled) return error;
     const auto nobody = [](uint64_t, std::span<const Duckdb::Vector>) { return Result<void>(); };
     for (const File& file : files_) {
       const std::string scan = fmt::format("read_parquet({})", quote_text(file.path));

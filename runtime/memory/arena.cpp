@@ -18,10 +18,11 @@ Result<Address> DeviceMemory::allocate(uint64_t bytes) {
       in_use_ += bytes;
       return *made;
     }
-    if (made.error().fault != Fault::world || !evict || !evict())
-      return Error{made.error().fault,
-                   fmt::format("{} more bytes do not fit on {}: {} of its {} bytes are in use by this program ({})",
-                               bytes, device_.info().name, in_use_, device_.info().memory_bytes, made.error().message)};
+    if (made.error().cause != Cause::device_full) return made.error();
+    if (!evict || !evict())
+      return world_error("{} more bytes do not fit on {}: {} of its {} bytes are in use by this program ({})", bytes,
+                         device_.info().name, in_use_, device_.info().memory_bytes, made.error().message)
+          .as(Cause::device_full);
   }
 }
 

@@ -1,6 +1,8 @@
 // DuckDB through its C API (duckdb_api.h).
 #include "runtime/planner/duckdb.h"
 
+#include "libraries/base/system/cancel.h"
+
 #include <algorithm>
 #include <atomic>
 #include <chrono>
@@ -100,6 +102,7 @@ class Library final : public Duckdb {
                     const Take& take) override {
     std::lock_guard lock(reading_);
     take_ = &take;
+    token_ = CancelToken::current();
     failure_.reset();
     // The sum needs every value, so that no optimizer leaves out a call.
     auto done = run(fmt::format("SELECT sum({}({})) FROM {}", take_function, columns, from));
@@ -120,6 +123,8 @@ class Library final : public Duckdb {
   }
 
   Result<Answer> run(const std::string& query) override {
+    RETURN_IF_ERROR(check_cancelled());
+    const CancelWatch watch([this] { f_.interrupt(connection_); });
     DuckdbResult result;
     const auto start = std::chrono::steady_clock::now();
     const int state = f_.query(connection_, query.c_str(), &result);
@@ -142,7 +147,10 @@ class Library final : public Duckdb {
         }
     }
     f_.destroy_result(&result);
-    if (!done) return done.error();
+    if (!done) {
+      RETURN_IF_ERROR(check_cancelled());
+      return done.error();
+    }
     return answer;
   }
 
@@ -191,12 +199,12 @@ class Library final : public Duckdb {
       columns[c] = {f_.vector_get_data(vector), f_.vector_get_validity(vector)};
     }
     std::fill_n(static_cast<int32_t*>(f_.vector_get_data(out)), rows, 1);
-    Result<void> taken;
-    try {
-      taken = (*take_)(rows, columns);
-    } catch (const std::bad_alloc&) {  // no exception of ours goes through the library
-      taken = world_error("not enough memory for what is read");
-    }
+    const CancelScope scope(token_);
+    // No exception of ours goes through the library.
+    Result<void> taken = errors_of([&]() -> Result<void> {
+      RETURN_IF_ERROR(check_cancelled());
+      return (*take_)(rows, columns);
+    });
     if (taken) return;
     f_.scalar_function_set_error(info, taken.error().message.c_str());
     std::lock_guard lock(failing_);
@@ -225,6 +233,7 @@ class Library final : public Duckdb {
   void *database_ = nullptr, *connection_ = nullptr;
   std::mutex reading_;  // one at a time
   const Take* take_ = nullptr;
+  const CancelToken* token_ = nullptr;  // of who reads
   std::mutex failing_;
   std::optional<Error> failure_;
 };

@@ -9,8 +9,10 @@
 #include <unistd.h>
 
 #include <cerrno>
+#include <csignal>
 #include <cstring>
 
+#include "libraries/base/system/cancel.h"
 #include "runtime/planner/database.h"
 
 extern char** environ;
@@ -62,9 +64,14 @@ class Helper final : public Database {
 
   Result<std::string> ask(const std::string& statements) override {
     if (statements.find('\0') != statements.npos) return input_error("the text has a byte 0");
+    RETURN_IF_ERROR(check_cancelled());
+    // Its planner answers to no one until it is done: a new one takes its place (Planner).
+    const CancelWatch watch([this] { kill(child_, SIGKILL); });
     const uint64_t size = statements.size();
-    if (!send_all(&size, sizeof size) || !send_all(statements.data(), size)) return gone();
-    return receive();
+    Result<std::string> answer = gone();
+    if (send_all(&size, sizeof size) && send_all(statements.data(), size)) answer = receive();
+    if (!answer) RETURN_IF_ERROR(check_cancelled());
+    return answer;
   }
 
   Result<std::string> receive() {
@@ -124,8 +131,13 @@ Result<std::unique_ptr<Database>> open_helper(const std::string& python,
   posix_spawn_file_actions_init(&actions);
   posix_spawn_file_actions_adddup2(&actions, ends[1], 0);
   posix_spawn_file_actions_adddup2(&actions, ends[1], 1);
+  // In a group of its own, so that the terminal's Ctrl-C is ours alone.
+  posix_spawnattr_t attributes;
+  posix_spawnattr_init(&attributes);
+  posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETPGROUP);
   pid_t child = 0;
-  const int failed = posix_spawnp(&child, python.c_str(), &actions, nullptr, argv, environ);
+  const int failed = posix_spawnp(&child, python.c_str(), &actions, &attributes, argv, environ);
+  posix_spawnattr_destroy(&attributes);
   posix_spawn_file_actions_destroy(&actions);
   close(ends[1]);
   if (failed) {

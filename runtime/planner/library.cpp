@@ -1,4 +1,5 @@
 // The planner as a library of this process, opened when the first query needs it.
+#include "libraries/base/system/cancel.h"
 #include "runtime/planner/database.h"
 #include "runtime/planner/duckdb_api.h"
 
@@ -18,6 +19,8 @@ class Library final : public Database {
 
   Result<std::string> ask(const std::string& statements) override {
     if (statements.find('\0') != statements.npos) return input_error("the text has a byte 0");
+    RETURN_IF_ERROR(check_cancelled());
+    const CancelWatch watch([this] { f_.interrupt(connection_); });
     DuckdbResult answer;
     std::string text;
     Result<std::string> result = text;
@@ -29,6 +32,7 @@ class Library final : public Database {
       f_.free(cell);
     }
     f_.destroy_result(&answer);
+    if (!result) RETURN_IF_ERROR(check_cancelled());
     return result;
   }
 

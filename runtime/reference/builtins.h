@@ -43,7 +43,7 @@ BuiltinFunction find_function(hir::Builtin builtin);
 
 // One builtin within the bounds of the run's state (interpreter.cpp).
 Result<Value> invoke(Context& context, hir::Builtin builtin, Arguments arguments);
-// An error when the run has no step left; takes one.
+// An error when the run has no step left, or its work is cancelled; takes one.
 Result<void> take_step(RunState& state);
 
 // Applies a builtin or a user function with one result (interpreter.cpp).
@@ -86,6 +86,7 @@ template <class T>
 std::vector<T> elements(const Value& v) {
   return with_type(v.type, [&](auto from) {
     using From = decltype(from);
+    expect_memory(v.size * sizeof(T));
     std::vector<T> out(v.size);
     const From* in = v.as<From>();
     for (uint64_t i = 0; i < v.size; ++i) out[i] = convert<T>(in[i]);

@@ -336,6 +336,7 @@ Result<std::vector<Value>> call(hir::Builtin builtin, const std::vector<Value>& 
 }
 
 Result<void> take_step(RunState& state) {
+  RETURN_IF_ERROR(check_cancelled());
   if (state.steps == 0) return input_error("the program takes more steps than it may");
   --state.steps;
   return {};

@@ -50,7 +50,9 @@ std::vector<std::string> row_keys(std::span<const Value> columns, std::span<cons
   uint64_t rows = columns.empty() ? 0 : columns[0].size;
   std::vector<std::string> keys(rows);
   if (has_nan) has_nan->assign(rows, 0);
+  CancelTicker tick;
   auto append = [&](uint64_t row, const void* bytes, size_t n) {
+    tick();
     keys[row].append(static_cast<const char*>(bytes), n);
   };
   auto append_float = [&](uint64_t row, double x) {

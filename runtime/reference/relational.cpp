@@ -46,12 +46,15 @@ Result<Value> group(Context&, Arguments a) {
   std::vector<std::string> keys = row_keys(columns, own_types(columns), nullptr);
   std::unordered_map<std::string_view, size_t> group_of;
   std::vector<std::vector<int64_t>> cells;
+  CancelTicker tick;
   for (size_t i = 0; i < keys.size(); ++i) {
+    tick();
     size_t g = group_of.emplace(keys[i], cells.size()).first->second;
     if (g == cells.size()) cells.emplace_back();
     cells[g].push_back(static_cast<int64_t>(i));
   }
   std::sort(cells.begin(), cells.end(), [&](const auto& x, const auto& y) {
+    tick();
     for (const Value& c : columns)
       if (int order = compare_elements(c, static_cast<uint64_t>(x[0]), c, static_cast<uint64_t>(y[0])))
         return order < 0;
@@ -83,7 +86,9 @@ Result<Value> order(Context&, Arguments a) {
     return hir::is_float(c.type) &&
            with_type(c.type, [&](auto zero) { return std::isnan(static_cast<double>(c.as<decltype(zero)>()[row])); });
   };
+  CancelTicker tick;
   std::stable_sort(rows.begin(), rows.end(), [&](int64_t x, int64_t y) {
+    tick();
     for (size_t c = 0; c < columns.size(); ++c) {
       int order = compare_elements(columns[c], static_cast<uint64_t>(x), columns[c], static_cast<uint64_t>(y));
       bool nan = order && (is_nan(columns[c], x) || is_nan(columns[c], y));  // NaN last in both directions
@@ -223,11 +228,12 @@ Result<Value> join_index(Context& context, Arguments a) {
   auto pair = [&](uint64_t i, uint64_t j) {
     if (matches(i, j)) left.push_back(static_cast<int64_t>(i)), right.push_back(static_cast<int64_t>(j));
   };
+  CancelTicker tick;
   // More pairs than a vector may hold end the join at once.
   auto full = [&] { return left.size() > context.state->longest; };
   if (key_types.empty()) {
     for (uint64_t j = 0; j < right_rows && !full(); ++j)
-      for (uint64_t i = 0; i < left_rows; ++i) pair(i, j);
+      for (uint64_t i = 0; i < left_rows; ++i) tick(), pair(i, j);
   } else {
     std::vector<uint8_t> left_nan, right_nan;
     std::vector<std::string> lk = row_keys(left_keys, key_types, &left_nan),
@@ -238,7 +244,7 @@ Result<Value> join_index(Context& context, Arguments a) {
     for (uint64_t j = 0; j < right_rows && !full(); ++j) {
       auto it = right_nan[j] ? rows_of.end() : rows_of.find(rk[j]);
       if (it == rows_of.end()) continue;
-      for (uint64_t i : it->second) pair(i, j);
+      for (uint64_t i : it->second) tick(), pair(i, j);
     }
   }
   if (full())

@@ -63,6 +63,7 @@ Result<int64_t> bounded_length(const Context& context, std::string_view function
   if (n > 0 && static_cast<uint64_t>(n) > context.state->longest)
     return input_error("`{}` of {} elements is more than the {} that one vector may have", function, n,
                        context.state->longest);
+  if (n > 0) expect_memory(static_cast<uint64_t>(n) * sizeof(int64_t));
   return n;
 }
 

@@ -35,7 +35,8 @@ Result<Value> like(Context&, Arguments a) {
   if (pattern.size != 1 && pattern.size != x.size)
     return input_error("`like` expects one pattern or one per element, got {} and {} elements", pattern.size, x.size);
   std::vector<uint8_t> out(x.size);
-  for (uint64_t i = 0; i < x.size; ++i) out[i] = matches(x.text(i), pattern.text(pattern.size == 1 ? 0 : i));
+  CancelTicker tick;
+  for (uint64_t i = 0; i < x.size; ++i) tick(), out[i] = matches(x.text(i), pattern.text(pattern.size == 1 ? 0 : i));
   return make_bool(out);
 }
 

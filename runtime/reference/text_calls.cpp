@@ -73,7 +73,9 @@ Result<Value> call_text_function(hir::TextFunctionId id, std::span<const Value> 
   std::vector<uint32_t> codes(size);
   std::vector<text::TextArgument> in(arguments.size());
   std::string key;
+  CancelTicker tick;
   for (uint64_t i = 0; i < size; ++i) {
+    tick();
     key.clear();
     for (size_t k = 0; k < arguments.size(); ++k) {
       const Value& a = arguments[k];

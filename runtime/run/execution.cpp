@@ -54,7 +54,7 @@ Result<std::vector<Value>> Run::execute_once() {
     recording_ = device_.begin_graph().ok();
     plan_.graphs = recording_;
   }
-  auto results = steps();
+  auto results = errors_of([&] { return steps(); });
   if (!recording_) return results;
   // Something in between needed the host after all, or a step went wrong. Nothing has run: once more, without a graph.
   recording_ = false;
@@ -133,6 +133,7 @@ Result<std::vector<Value>> Run::steps() {
       plan_.quiet = device_.host_calls() == host_calls && fallbacks_.empty();
       plan_.quiet_evictions = engine_.evictions;
     }
+    RETURN_IF_ERROR(check_cancelled());
     auto done = step(s, results);
     if (!done) return located(done.error(), s.span);
     for (uint32_t slot : s.last_uses) slots_[slot] = nullptr;
@@ -550,6 +551,7 @@ Result<void> Run::wait() {
   if (!pending_) return {};
   pending_ = false;
   RETURN_IF_ERROR(device_.synchronize());
+  RETURN_IF_ERROR(check_cancelled());
   until_wait_.clear();
   std::vector<Launched> launched = std::exchange(launched_, {});
   std::vector<LibraryLaunch> library = std::exchange(library_launched_, {});
@@ -655,6 +657,7 @@ std::string Run::place_of(hir::FunctionId function) const {
 
 // What `who` cannot do. On a GPU `blamed` says who is at fault.
 Error Run::failed(std::string who, Error e) {
+  if (e.cause == Cause::cancelled) return e;
   if (e.fault == Fault::world && !device_.info().is_simulator) {
     failed_at_ = std::move(who);
     return e;
@@ -665,7 +668,7 @@ Error Run::failed(std::string who, Error e) {
 
 // On the simulator a fault of a kernel is known at once, and the kernel is ours.
 Error Run::launch_error(Error e, std::string_view kernel, std::string_view place) {
-  if (e.fault != Fault::world) return e;
+  if (e.fault != Fault::world || e.cause == Cause::cancelled) return e;
   if (device_.info().is_simulator) e.fault = Fault::internal;
   return failed(fmt::format("kernel `{}` ({})", kernel, place), std::move(e));
 }
@@ -673,7 +676,7 @@ Error Run::launch_error(Error e, std::string_view kernel, std::string_view place
 // A GPU goes on after a launch. When a kernel faults, some later call fails, whatever it is for, and so does every one after it: a wait that
 // fails too tells such an error from what the call itself could not do. Then it is one of the kernels launched since the last wait.
 Error Run::blamed(Error e) {
-  if (e.fault != Fault::world || device_.info().is_simulator) return e;
+  if (e.fault != Fault::world || e.cause == Cause::cancelled || device_.info().is_simulator) return e;
   const std::string at = std::exchange(failed_at_, {});
   if (device_.synchronize()) {
     if (!at.empty()) e.message = fmt::format("{}: {}", at, e.message);

@@ -107,6 +107,11 @@ struct Engine::State {
   uint64_t evictions = 0;  // so far: what graphs read may be gone
   std::vector<std::weak_ptr<LoadedModule>> modules;
   Result<std::shared_ptr<LoadedModule>> load(const Compiled& compiled);
+  std::string lost;        // why nothing runs on the device any more; empty: it does
+  Result<void> check_device() const;
+  void note(const Error& error) {
+    if (error.cause == Cause::device_lost && lost.empty()) lost = error.message;
+  }
   void drop_cache();
 };
 

@@ -41,9 +41,10 @@ Result<Address> Run::size_slot(uint64_t size) {
     plan_.size_pages.push_back(plan_.size_page);
     plan_.sizes_in_page = 0;
   }
-  at->second = plan_.size_page->address + 8 * plan_.sizes_in_page++;
-  RETURN_IF_ERROR(device_.copy_to_device(at->second, &size, 8));
-  return at->second;
+  const Address slot = plan_.size_page->address + 8 * plan_.sizes_in_page;
+  RETURN_IF_ERROR(device_.copy_to_device(slot, &size, 8));
+  ++plan_.sizes_in_page;
+  return at->second = slot;
 }
 
 Result<void> Run::size_to_device(Item& v) {
@@ -130,6 +131,7 @@ Result<Value> Run::to_host(Item& v) {
       ASSIGN_OR_RETURN(uint64_t size, size_of(v));
       if (!v.data && !v.codes_are_rows && size) break;
       RETURN_IF_ERROR(wait());
+      expect_memory(size * device_width(v.type));
       std::vector<std::byte> bytes(size * device_width(v.type));
       if (v.codes_are_rows && !v.data) {
         for (uint32_t i = 0; i < size; ++i) std::memcpy(bytes.data() + 4 * uint64_t{i}, &i, 4);
@@ -290,6 +292,8 @@ Result<void> Run::cells_to_device(const ItemPtr& item) {
       else if (cell.size)
         bytes.insert(bytes.end(), cell.bytes->data(), cell.bytes->data() + cell.size * data::plain_width(type));
     }
+    ASSIGN_OR_RETURN(BufferPtr sent, arena_of(v).allocate(offsets.size() * 8));
+    RETURN_IF_ERROR(device_.copy_to_device(sent->address, offsets.data(), offsets.size() * 8));
     v.parts = {host_item(hir::is_text(type) ? reference::vector_of_texts(type, std::move(texts))
                                             : reference::vector_from_bytes(type, offsets.back(), std::move(bytes)),
                          v.lifetime)};
@@ -298,8 +302,7 @@ Result<void> Run::cells_to_device(const ItemPtr& item) {
     v.type = type;
     v.capacity = cells.size();
     v.exact = true;
-    ASSIGN_OR_RETURN(v.offsets_buffer, arena_of(v).allocate(offsets.size() * 8));
-    RETURN_IF_ERROR(device_.copy_to_device(v.offsets_buffer->address, offsets.data(), offsets.size() * 8));
+    v.offsets_buffer = std::move(sent);
     v.offsets = v.offsets_buffer->address;
   }
   RETURN_IF_ERROR(to_device(v.parts[0]));

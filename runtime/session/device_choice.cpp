@@ -38,6 +38,7 @@ Result<device::Device*> DeviceChoice::open() {
   CHECK(!is_cpu());
   if (preparation_) {
     auto gpu = cuda::open(*preparation_);
+    if (!gpu && gpu.error().cause == Cause::cancelled) return gpu.error();
     preparation_.reset();
     if (gpu) {
       device_ = *std::move(gpu);

@@ -142,6 +142,7 @@ Result<void> Session::join_tables() {
   engine_.reset();
   source_ = std::move(joined);
   open_tables();
+  is_joined_ = true;
   return {};
 }
 
@@ -165,6 +166,7 @@ Result<std::shared_ptr<data::Source>> Session::open_file(const std::string& name
     say(fmt::format("note: column `{}` of `{}` is {}, which SQL has no type for here\n",
                     column.name, name, column.type));
   std::erase_if(files_, [&](const NamedFile& file) { return file.name == name; });
+  is_joined_ = false;
   files_.push_back({name, as_path, std::move(paths), std::move(version), std::move(source)});
   RETURN_IF_ERROR(join_tables());
   return source_;
@@ -175,7 +177,8 @@ Result<void> Session::forget_changed_files() {
   const auto gone = std::erase_if(files_, [](const NamedFile& file) {
     return !file.paths.empty() && version_of(file.paths) != file.version;
   });
-  if (!gone) return {};
+  if (!gone && is_joined_) return {};
+  is_joined_ = false;
   RETURN_IF_ERROR(join_tables());
   return sql_ ? sql_->set_source(source_) : Result<void>();
 }
@@ -257,7 +260,10 @@ Result<const SqlQuery*> Session::prepare_sql(const NamedSource& statement, SqlQu
                                              Timings& timings) {
   RETURN_IF_ERROR(forget_changed_files());
   DiagnosticSink sink;
-  auto query = queries().prepare(span_of(statement), sources_, until, sink, timings);
+  auto query = errors_of(
+      [&] { return queries().prepare(span_of(statement), sources_, until, sink, timings); });
+  // A planner that was broken off may not know the tables that the session has.
+  if (!query && query.error().fault != Fault::input) sql_.reset();
   say(render(sink, sources_));
   return query;
 }
@@ -300,6 +306,12 @@ void Session::warn_of_simulation(const hir::Program& program) {
 }
 
 Result<Session::Outcome> Session::run(const NamedSource& program, const RunOptions& options) {
+  const CancelToken token(options.limits, CancelToken::current());
+  const CancelScope scope(token);
+  return errors_of([&] { return run_within(program, options); });
+}
+
+Result<Session::Outcome> Session::run_within(const NamedSource& program, const RunOptions& options) {
   if (!program.sql) return run_program(program, options, {});
   DiagnosticSink sink;
   auto command = planner::read_command(span_of(program), sources_, sink);
@@ -353,6 +365,7 @@ Result<Session::Outcome> Session::create_table(const NamedSource& statement,
                    data::open_arrow(command.name,
                                     data::ArrowStream(ArrowResult::stream(std::move(arrow)))));
   std::erase_if(files_, [&](const NamedFile& file) { return is_same_name(file.name, command.name); });
+  is_joined_ = false;
   files_.push_back({command.name, false, {}, "", std::make_shared<data::Source>(std::move(loader))});
   outcome.typed = nullptr;
   outcome.results.clear();
@@ -368,6 +381,7 @@ Result<Session::Outcome> Session::drop_table(const planner::Command& command) {
   });
   if (!gone)
     return input_error("there is no table `{}` that a statement has made", command.name);
+  is_joined_ = false;
   RETURN_IF_ERROR(join_tables());
   RETURN_IF_ERROR(queries().set_source(source_));
   Outcome outcome;

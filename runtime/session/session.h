@@ -7,6 +7,10 @@
 //     ASSIGN_OR_RETURN(Session::Outcome outcome, session.run(s, RunOptions()));   // .results, .columns
 //
 // Not thread-safe. Diagnostics go to `say` as text; the error that comes with them is empty.
+//
+// A run that takes too long or too much memory ends with an error (RunOptions::limits). So does one
+// that is cancelled, from any thread: CancelToken token; CancelScope scope(token); session.run(..),
+// and elsewhere token.cancel(). The session goes on.
 #pragma once
 #include <functional>
 #include <memory>
@@ -51,6 +55,7 @@ struct RunOptions {
   unsigned threads = 0;  // 0: all cores; the first run decides
   bool cache = true;     // code is kept on disk, plans in memory
   bool reports = false;  // one per run, with times of kernels
+  Limits limits;         // of each run
 };
 
 struct SessionOptions {
@@ -117,6 +122,7 @@ class Session {
   Result<Outcome> create_table(const NamedSource& statement, const planner::Command& command,
                                const RunOptions& options);
   Result<Outcome> drop_table(const planner::Command& command);
+  Result<Outcome> run_within(const NamedSource& program, const RunOptions& options);
   Result<Outcome> run_query(const NamedSource& query, const RunOptions& options);
   Result<void> forget_changed_files();
   Result<void> join_tables();  // source_ of given_ and files_
@@ -149,6 +155,7 @@ class Session {
   std::shared_ptr<const std::string> sql_text_;  // that sql_file_ has
   FileId sql_file_{};
   bool warned_of_simulation_ = false;
+  bool is_joined_ = true;  // source_, and what is made of it, has all of files_
   std::vector<std::unique_ptr<Ready>> ready_;  // the one that was used last at the end
 };
 

@@ -2,6 +2,8 @@
 
 import datetime
 import decimal
+import os
+import signal
 import subprocess
 import sys
 import textwrap
@@ -149,6 +151,45 @@ def test_tables_are_replaced_and_forgotten():
     db.unregister("t")
     with pytest.raises(rndn.Error, match="there is no table"):
         db.table("t")
+
+
+# A product of itself whose pairs are compared one by one.
+SLOW = "SELECT count(*) FROM n AS a, n AS b WHERE a.x < b.x + 1 AND a.x * 3 > b.x * 2 + a.x"
+
+
+@pytest.fixture(scope="module", params=["cpu", "sim"])
+def numbers(request):
+    return rndn.connect(request.param).register("n", pa.table({"x": list(range(60_000))}))
+
+
+def test_a_query_has_a_limit_of_time(numbers):
+    with pytest.raises(rndn.Error, match="the time limit of 0.2 s is over: timeout= sets it") as e:
+        numbers.sql(SLOW, timeout=0.2)
+    assert e.value.fault == "world"
+    assert numbers.sql("SELECT count(*) FROM n").fetchall() == [(60_000,)]
+    with pytest.raises(rndn.Error, match="timeout is a number of seconds above 0, not 0"):
+        numbers.sql(SLOW, timeout=0)
+
+
+def test_a_query_has_a_limit_of_memory():
+    db = rndn.connect("cpu", max_memory="1M").register("n", pa.table({"x": list(range(200_000))}))
+    with pytest.raises(rndn.Error, match="beyond the limit of 1 MiB: max_memory= sets it") as e:
+        db.sql("SELECT x + 1 AS y FROM n ORDER BY y DESC")
+    assert e.value.fault == "world"
+    assert len(db.sql("SELECT x + 1 AS y FROM n ORDER BY y DESC", max_memory="1G")) == 200_000
+    with pytest.raises(rndn.Error, match="max_memory is a number of bytes such as 512M or 4G"):
+        db.sql("SELECT 1", max_memory="much")
+
+
+def test_ctrl_c_ends_a_query(numbers):
+    timer = threading.Timer(0.3, os.kill, (os.getpid(), signal.SIGINT))
+    before = signal.getsignal(signal.SIGINT)
+    timer.start()
+    with pytest.raises(KeyboardInterrupt):
+        numbers.sql(SLOW)
+    timer.join()
+    assert signal.getsignal(signal.SIGINT) is before
+    assert numbers.sql("SELECT count(*) FROM n").fetchall() == [(60_000,)]
 
 
 def test_threads_share_a_connection(db):

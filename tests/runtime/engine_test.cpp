@@ -101,7 +101,7 @@ class SmallDevice final : public test::ForwardingDevice {
   bool faulty = false;
 
   Result<device::Address> allocate(uint64_t n) override {
-    if (n > left_) return world_error("out of memory");
+    if (n > left_) return world_error("out of memory").as(Cause::device_full);
     ASSIGN_OR_RETURN(device::Address a, to_.allocate(n));
     lent_[a] = n;
     left_ -= n;
@@ -767,9 +767,16 @@ TEST_F(EngineTest, AsksTheDriverForOneLaunchPerRunAndNoCopiesBack) {
   EXPECT_EQ(log("cuGraphLaunch").size(), 3u);
   EXPECT_TRUE(log("cuMemcpyDtoHAsync").empty());
 
-  // A device that fails: the run fails with the driver's reason.
-  setenv("RNDN_FAKE_CUDA_FAIL", "cuStreamSynchronize:700", 1);
+  // A device that fails: the run fails with the driver's reason, and where it is lost so does every run after it.
+  setenv("RNDN_FAKE_CUDA_FAIL", "cuLaunchKernel:701", 1);
   auto got = engine.run(**plan, timings_);
+  unsetenv("RNDN_FAKE_CUDA_FAIL");
+  ASSERT_FALSE(got);
+  EXPECT_EQ(got.error().exit_code(), 3);
+  EXPECT_TRUE(got.error().message.starts_with("kernel `main_1` (t.hir:3:3): cuLaunchKernel with a grid of 24x1x1 and "))
+      << got.error().message;
+  setenv("RNDN_FAKE_CUDA_FAIL", "cuStreamSynchronize:700", 1);
+  got = engine.run(**plan, timings_);
   unsetenv("RNDN_FAKE_CUDA_FAIL");
   ASSERT_FALSE(got);
   EXPECT_EQ(got.error().exit_code(), 3);
@@ -777,12 +784,12 @@ TEST_F(EngineTest, AsksTheDriverForOneLaunchPerRunAndNoCopiesBack) {
       got.error().message,
       "cuStreamSynchronize failed: CUDA_ERROR_ILLEGAL_ADDRESS (an illegal memory access was encountered); kernels "
       "since the last wait: `main_1` (t.hir:3:3)");
-  setenv("RNDN_FAKE_CUDA_FAIL", "cuLaunchKernel:701", 1);
   got = engine.run(**plan, timings_);
-  unsetenv("RNDN_FAKE_CUDA_FAIL");
   ASSERT_FALSE(got);
   EXPECT_EQ(got.error().exit_code(), 3);
-  EXPECT_TRUE(got.error().message.starts_with("kernel `main_1` (t.hir:3:3): cuLaunchKernel with a grid of 24x1x1 and "))
+  EXPECT_TRUE(got.error().message.starts_with(
+      "Fake GPU 0 is lost to this process, which must be started again, since an earlier call failed: "
+      "cuStreamSynchronize failed: CUDA_ERROR_ILLEGAL_ADDRESS "))
       << got.error().message;
 }
 
@@ -811,12 +818,12 @@ TEST_F(EngineTest, FaultsThatShowLaterAreNotThoseOfTheCaller) {
     EXPECT_EQ(got.error().exit_code(), 3);
     return got.error().message;
   };
+  EXPECT_TRUE(
+      message("cuLaunchKernel:701").starts_with("kernel `main_1` (t.hir:2:54): cuLaunchKernel with a grid of "));
   EXPECT_EQ(
       message("cuStreamSynchronize:700"),
       "cuStreamSynchronize failed: CUDA_ERROR_ILLEGAL_ADDRESS (an illegal memory access was encountered); noticed "
       "at `order` (t.hir:3:3); kernels since the last wait: `main_1` (t.hir:2:54), `bounds_f`");
-  EXPECT_TRUE(
-      message("cuLaunchKernel:701").starts_with("kernel `main_1` (t.hir:2:54): cuLaunchKernel with a grid of "));
 }
 
 // Everything that is taken of the driver goes back to it: memory, modules, events, graphs; also after a run that failed.
@@ -834,7 +841,7 @@ TEST_F(EngineTest, GivesEverythingBackToTheDriver) {
          unmeasured = engine.plan(compiled_, sources_, {.measure_kernels = false}, timings_);
     ASSERT_TRUE(plan && unmeasured);
     for (int run = 0; run < 4; ++run) ASSERT_TRUE(engine.run(**unmeasured, timings_));
-    for (const char* call : {"cuLaunchKernel:701", "cuStreamSynchronize:700"}) {
+    for (const char* call : {"cuLaunchKernel:701", "cuStreamSynchronize:1"}) {
       setenv("RNDN_FAKE_CUDA_FAIL", call, 1);
       auto got = engine.run(**plan, timings_);
       unsetenv("RNDN_FAKE_CUDA_FAIL");

@@ -1,8 +1,11 @@
 /* A libcuda.so.1 without a GPU: host memory stands for device memory, kernels do nothing. It records the calls, and fails on request.
- *   RNDN_FAKE_CUDA_FAIL=name:code[:n]  the n-th call (from 1; default 1) of that function and all later ones fail with the code
+ *   RNDN_FAKE_CUDA_FAIL=name:code[:n[:1]]  the n-th call (from 1; default 1) of that function (of any, where the name is *) and all
+ *                                      later ones fail with the code; with :1 only that one
  *   RNDN_FAKE_CUDA_DEVICES=9.0,7.5     compute capabilities of the GPUs (default 9.0; empty: none)
  *   RNDN_FAKE_CUDA_MISSING=name        cuGetProcAddress does not know this function
- * fake_cuda_log() returns the calls so far, one per line, each as `name` or `name:what`; fake_cuda_reset() forgets them. */
+ * fake_cuda_log() returns the calls so far, one per line, each as `name` or `name:what`; fake_cuda_reset() forgets them.
+ * fake_cuda_counted() is how many of them the name of RNDN_FAKE_CUDA_FAIL stands for, fake_cuda_failed() the first that failed since then.
+ * fake_cuda_held() is how many objects were taken and not asked back. */
 #include <pthread.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -16,7 +19,13 @@ static unsigned long events;
 
 const char* fake_cuda_log(void) { return log_text; }
 static int counted;
-void fake_cuda_reset(void) { log_size = 0; log_text[0] = 0; counted = 0; }
+static long held;
+static char failed[64];
+void fake_cuda_reset(void) { log_size = 0; log_text[0] = 0; counted = 0; failed[0] = 0; }
+int fake_cuda_counted(void) { return counted; }
+const char* fake_cuda_failed(void) { return failed; }
+long fake_cuda_held(void) { return __atomic_load_n(&held, __ATOMIC_SEQ_CST); }
+static void hold(long n) { __atomic_fetch_add(&held, n, __ATOMIC_SEQ_CST); }
 
 static pthread_mutex_t calls_mutex = PTHREAD_MUTEX_INITIALIZER;
 
@@ -26,11 +35,17 @@ static int enter_locked(const char* name, const char* what) {
   if (n > 0 && (size_t)n < room) log_size += (size_t)n;
   const char* fail = getenv("RNDN_FAKE_CUDA_FAIL");
   size_t length = strlen(name);
+  if (fail && fail[0] == '*') length = 1, name = "*";
   if (!fail || strncmp(fail, name, length) != 0 || fail[length] != ':') return 0;
   char* end;
   int code = (int)strtol(fail + length + 1, &end, 10);
-  int from = *end == ':' ? atoi(end + 1) : 1;
-  return ++counted >= from ? code : 0;
+  int from = *end == ':' ? (int)strtol(end + 1, &end, 10) : 1;
+  int fails = ++counted == from || (counted > from && *end != ':');
+  if (fails && !failed[0]) {
+    const char* line = log_text + log_size - (n > 0 && (size_t)n < room ? n : 0);
+    snprintf(failed, sizeof failed, "%.*s", (int)strcspn(line, ":\n"), line);
+  }
+  return fails ? code : 0;
 }
 static int enter(const char* name, const char* what) {
   pthread_mutex_lock(&calls_mutex);
@@ -65,6 +80,7 @@ static int f_cuGetErrorName(int code, const char** name) {
     case 100: *name = "CUDA_ERROR_NO_DEVICE"; return 0;
     case 209: *name = "CUDA_ERROR_NO_BINARY_FOR_GPU"; return 0;
     case 218: *name = "CUDA_ERROR_INVALID_PTX"; return 0;
+    case 999: *name = "CUDA_ERROR_UNKNOWN"; return 0;
     case 901: *name = "CUDA_ERROR_STREAM_CAPTURE_INVALIDATED"; return 0;
     case 700: *name = "CUDA_ERROR_ILLEGAL_ADDRESS"; return 0;
   }
@@ -102,22 +118,22 @@ static int f_cuDeviceGetAttribute(int* value, int attribute, int device) {
   else return 1;
   return 0;
 }
-static int f_cuDevicePrimaryCtxRetain(void** c, int device) { ENTER(cuDevicePrimaryCtxRetain, "%d", device); *c = &handles[0]; return 0; }
-static int f_cuDevicePrimaryCtxRelease(int device) { ENTER(cuDevicePrimaryCtxRelease, "%d", device); return 0; }
-static int f_cuCtxCreate(void** c, unsigned flags, int device) { ENTER(cuCtxCreate, "%u,%d", flags, device); *c = &handles[0]; return 0; }
-static int f_cuCtxDestroy(void* c) { ENTER(cuCtxDestroy); return c == &handles[0] ? 0 : 1; }
+static int f_cuDevicePrimaryCtxRetain(void** c, int device) { ENTER(cuDevicePrimaryCtxRetain, "%d", device); hold(1); *c = &handles[0]; return 0; }
+static int f_cuDevicePrimaryCtxRelease(int device) { hold(-1); ENTER(cuDevicePrimaryCtxRelease, "%d", device); return 0; }
+static int f_cuCtxCreate(void** c, unsigned flags, int device) { ENTER(cuCtxCreate, "%u,%d", flags, device); hold(1); *c = &handles[0]; return 0; }
+static int f_cuCtxDestroy(void* c) { hold(-1); ENTER(cuCtxDestroy); return c == &handles[0] ? 0 : 1; }
 static int f_cuCtxSetCurrent(void* c) { ENTER(cuCtxSetCurrent); return c == &handles[0] ? 0 : 1; }
-static int f_cuStreamCreate(void** s, unsigned flags) { ENTER(cuStreamCreate, "%u", flags); *s = &handles[1]; return 0; }
-static int f_cuStreamDestroy(void* s) { ENTER(cuStreamDestroy); return s == &handles[1] ? 0 : 1; }
+static int f_cuStreamCreate(void** s, unsigned flags) { ENTER(cuStreamCreate, "%u", flags); hold(1); *s = &handles[1]; return 0; }
+static int f_cuStreamDestroy(void* s) { hold(-1); ENTER(cuStreamDestroy); return s == &handles[1] ? 0 : 1; }
 static int f_cuStreamSynchronize(void* s) { ENTER(cuStreamSynchronize); return s == &handles[1] ? 0 : 1; }
 static int f_cuStreamBeginCapture(void* s, int mode) { ENTER(cuStreamBeginCapture, "%d", mode); return s == &handles[1] ? 0 : 1; }
-static int f_cuStreamEndCapture(void* s, void** g) { ENTER(cuStreamEndCapture); *g = &handles[4]; return s == &handles[1] ? 0 : 1; }
-static int f_cuGraphInstantiateWithFlags(void** e, void* g, unsigned long long flags) { ENTER(cuGraphInstantiateWithFlags, "%llu", flags); *e = &handles[5]; return g == &handles[4] ? 0 : 1; }
+static int f_cuStreamEndCapture(void* s, void** g) { ENTER(cuStreamEndCapture); hold(1); *g = &handles[4]; return s == &handles[1] ? 0 : 1; }
+static int f_cuGraphInstantiateWithFlags(void** e, void* g, unsigned long long flags) { ENTER(cuGraphInstantiateWithFlags, "%llu", flags); hold(1); *e = &handles[5]; return g == &handles[4] ? 0 : 1; }
 static int f_cuGraphLaunch(void* e, void* s) { ENTER(cuGraphLaunch); return e == &handles[5] && s == &handles[1] ? 0 : 1; }
-static int f_cuGraphDestroy(void* g) { ENTER(cuGraphDestroy); return g == &handles[4] ? 0 : 1; }
-static int f_cuGraphExecDestroy(void* e) { ENTER(cuGraphExecDestroy); return e == &handles[5] ? 0 : 1; }
-static int f_cuEventCreate(void** e, unsigned flags) { (void)flags; ENTER(cuEventCreate); *e = malloc(8); return 0; }
-static int f_cuEventDestroy(void* e) { ENTER(cuEventDestroy); free(e); return 0; }
+static int f_cuGraphDestroy(void* g) { hold(-1); ENTER(cuGraphDestroy); return g == &handles[4] ? 0 : 1; }
+static int f_cuGraphExecDestroy(void* e) { hold(-1); ENTER(cuGraphExecDestroy); return e == &handles[5] ? 0 : 1; }
+static int f_cuEventCreate(void** e, unsigned flags) { (void)flags; ENTER(cuEventCreate); hold(1); *e = malloc(8); return 0; }
+static int f_cuEventDestroy(void* e) { hold(-1); free(e); ENTER(cuEventDestroy); return 0; }
 static int f_cuEventRecord(void* e, void* s) { ENTER(cuEventRecord); *(unsigned long*)e = ++events; return s == &handles[1] ? 0 : 1; }
 static int f_cuEventSynchronize(void* e) { (void)e; ENTER(cuEventSynchronize); return 0; }
 static int f_cuEventElapsedTime(float* ms, void* a, void* b) {
@@ -125,24 +141,24 @@ static int f_cuEventElapsedTime(float* ms, void* a, void* b) {
   *ms = (float)(*(unsigned long*)b - *(unsigned long*)a) * 0.25f;
   return 0;
 }
-static int f_cuMemAlloc(unsigned long long* address, size_t bytes) { ENTER(cuMemAlloc, "%zu", bytes); *address = (uintptr_t)aligned_alloc(256, (bytes + 255) / 256 * 256); return 0; }
-static int f_cuMemFree(unsigned long long address) { ENTER(cuMemFree); free((void*)(uintptr_t)address); return 0; }
-static int f_cuMemHostAlloc(void** memory, size_t bytes, unsigned flags) { ENTER(cuMemHostAlloc, "%zu,%u", bytes, flags); *memory = aligned_alloc(4096, (bytes + 4095) / 4096 * 4096); return 0; }
-static int f_cuMemFreeHost(void* memory) { ENTER(cuMemFreeHost); free(memory); return 0; }
+static int f_cuMemAlloc(unsigned long long* address, size_t bytes) { ENTER(cuMemAlloc, "%zu", bytes); hold(1); bytes = (bytes + 255) / 256 * 256; *address = (uintptr_t)memset(aligned_alloc(256, bytes), 0, bytes); return 0; }
+static int f_cuMemFree(unsigned long long address) { hold(-1); free((void*)(uintptr_t)address); ENTER(cuMemFree); return 0; }
+static int f_cuMemHostAlloc(void** memory, size_t bytes, unsigned flags) { ENTER(cuMemHostAlloc, "%zu,%u", bytes, flags); hold(1); *memory = aligned_alloc(4096, (bytes + 4095) / 4096 * 4096); return 0; }
+static int f_cuMemFreeHost(void* memory) { hold(-1); free(memory); ENTER(cuMemFreeHost); return 0; }
 static int f_cuMemHostGetDevicePointer(unsigned long long* address, void* memory, unsigned flags) { (void)flags; ENTER(cuMemHostGetDevicePointer); *address = (uintptr_t)memory; return 0; }
 static int f_cuMemcpyHtoDAsync(unsigned long long to, const void* from, size_t bytes, void* s) { (void)s; ENTER(cuMemcpyHtoDAsync, "%zu", bytes); memcpy((void*)(uintptr_t)to, from, bytes); return 0; }
 static int f_cuMemcpyDtoHAsync(void* to, unsigned long long from, size_t bytes, void* s) { (void)s; ENTER(cuMemcpyDtoHAsync, "%zu", bytes); memcpy(to, (void*)(uintptr_t)from, bytes); return 0; }
 static int f_cuMemcpyDtoDAsync(unsigned long long to, unsigned long long from, size_t bytes, void* s) { (void)s; ENTER(cuMemcpyDtoDAsync, "%zu", bytes); memcpy((void*)(uintptr_t)to, (const void*)(uintptr_t)from, bytes); return 0; }
 static int f_cuMemsetD8Async(unsigned long long to, unsigned char value, size_t bytes, void* s) { (void)s; ENTER(cuMemsetD8Async, "%zu", bytes); memset((void*)(uintptr_t)to, value, bytes); return 0; }
-static int f_cuModuleLoadData(void** m, const void* image) { (void)image; ENTER(cuModuleLoadData); *m = &handles[2]; return 0; }
+static int f_cuModuleLoadData(void** m, const void* image) { (void)image; ENTER(cuModuleLoadData); hold(1); *m = &handles[2]; return 0; }
 static int f_cuModuleLoadDataEx(void** m, const void* image, unsigned n, int* options, void** values) {
   for (unsigned i = 0; i < n; ++i)
     if (options[i] == 5) strcpy(values[i], "ptxas application ptx input, line 3; error");
-  ENTER(cuModuleLoadDataEx, "%zu", strlen(image));
+  ENTER(cuModuleLoadDataEx, "%zu", strlen(image)); hold(1);
   *m = &handles[2];
   return 0;
 }
-static int f_cuModuleUnload(void* m) { ENTER(cuModuleUnload); return m == &handles[2] ? 0 : 1; }
+static int f_cuModuleUnload(void* m) { hold(-1); ENTER(cuModuleUnload); return m == &handles[2] ? 0 : 1; }
 static int f_cuModuleGetFunction(void** f, void* m, const char* name) { ENTER(cuModuleGetFunction, "%s", name); *f = &handles[3]; return m == &handles[2] ? 0 : 1; }
 static int f_cuFuncGetAttribute(int* value, int attribute, void* f) { (void)f; ENTER(cuFuncGetAttribute, "%d", attribute); *value = attribute == 4 ? 32 : attribute == 0 ? 1024 : 0; return 0; }
 static int f_cuFuncSetAttribute(void* f, int attribute, int value) { (void)f; ENTER(cuFuncSetAttribute, "%d,%d", attribute, value); return 0; }

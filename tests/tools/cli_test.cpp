@@ -7,6 +7,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <csignal>
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
@@ -61,6 +62,7 @@ class Cli : public testing::Test {
                           "' && export RNDN_CACHE_DIR=\"$PWD/cache\" && PATH='" RNDN_BIN_DIR "':\"$PATH\"; " + line;
     pid_t child = fork();
     if (child == 0) {
+      signal(SIGINT, SIG_DFL);  // whoever runs the tests may ignore it
       dup2(open(out.c_str(), O_WRONLY | O_CREAT | O_TRUNC, 0600), 1);
       dup2(open(err.c_str(), O_WRONLY | O_CREAT | O_TRUNC, 0600), 2);
       execl("/bin/sh", "sh", "-c", command.c_str(), nullptr);
@@ -86,6 +88,65 @@ class Cli : public testing::Test {
 
   fs::path folder_;
 };
+
+// --- Limits, and Ctrl-C ---
+
+constexpr const char* endless =
+    "        n:i64 = 0:i64;\n        while (1:bool) { n = @plus(n, 1:i64); }\n        return n;\n";
+
+TEST_F(Cli, ALimitOfTimeEndsAProgram) {
+  write("p.hir", program(endless));
+  for (const char* device : {"cpu", "sim"}) {
+    const Ran r = run(fmt::format("rndn run p.hir --device {} --timeout 0.2", device));
+    EXPECT_EQ(r.exit_code, 3);
+    EXPECT_EQ(r.out, "");
+    EXPECT_THAT(r.err, EndsWith("error: the time limit of 0.2 s is over: --timeout sets it\n"));
+  }
+}
+
+TEST_F(Cli, ALimitOfMemoryEndsAProgram) {
+  write("p.hir", program("        a:? = @range(4000000:i64);\n        b:? = @reverse(a);\n        s:i64 = @sum(b);\n"
+                         "        return s;\n"));
+  for (const char* device : {"cpu", "cpu --max-memory 1G", "sim --max-memory 1M"})
+    expect(fmt::format("rndn run p.hir --format csv --device {}", device), 0, "value\r\n7999998000000\r\n", "");
+  const Ran r = run("rndn run p.hir --device cpu --max-memory 16M");
+  EXPECT_EQ(r.exit_code, 3);
+  EXPECT_EQ(r.out, "");
+  EXPECT_THAT(r.err, StartsWith("error: values take "));
+  EXPECT_THAT(r.err, EndsWith("would be beyond the limit of 16 MiB: --max-memory sets it\n"));
+}
+
+TEST_F(Cli, LimitsThatAreNone) {
+  write("p.hir", program("        return 1:i64;\n"));
+  for (const char* wrong : {"--timeout 0", "--timeout -1", "--timeout soon", "--timeout nan", "--timeout 1s"})
+    EXPECT_THAT(run(fmt::format("rndn run p.hir {}", wrong)).err,
+                HasSubstr("expected a number of seconds above 0, got `"))
+        << wrong;
+  for (const char* wrong : {"--max-memory 0", "--max-memory lots", "--max-memory 4Q"}) {
+    const Ran r = run(fmt::format("rndn run p.hir {}", wrong));
+    EXPECT_EQ(r.exit_code, 2);
+    EXPECT_THAT(r.err, HasSubstr("a limit of memory is a number of bytes such as 512M or 4G, not `")) << wrong;
+  }
+}
+
+TEST_F(Cli, CtrlCEndsAProgram) {
+  write("p.hir", program(endless));
+  for (const char* device : {"cpu", "sim"}) {
+    const Ran r = run(fmt::format("timeout --preserve-status -s INT 0.5 rndn run p.hir --device {}", device));
+    EXPECT_EQ(r.exit_code, 130);
+    EXPECT_EQ(r.out, "");
+    EXPECT_THAT(r.err, EndsWith("interrupted\n"));
+  }
+}
+
+// The statement ends, and not the shell; without a terminal its exit code is the highest.
+TEST_F(Cli, CtrlCEndsAStatementOfTheShell) {
+  write("endless.hir", program(endless));
+  write("p.hir", program("        return 7:i64;\n"));
+  write("input", "p.hir\nendless.hir\np.hir\n");
+  expect("timeout --preserve-status -s INT 0.5 rndn shell --device cpu --format csv < input", 130,
+         "value\r\n7\r\nvalue\r\n7\r\n", "interrupted\n");
+}
 
 // --- Bad input: the exact message, the exit code, nothing on stdout -----------------------------------------------------------
 

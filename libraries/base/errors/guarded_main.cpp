@@ -13,6 +13,7 @@
 #include <typeinfo>
 
 #include "libraries/base/errors/result.h"
+#include "libraries/base/system/cancel.h"
 
 namespace rndn {
 
@@ -35,6 +36,10 @@ int guarded_main(int (*body)(int, char**), int argc, char** argv) {
   std::signal(SIGXFSZ, SIG_IGN);  // a file that may not grow is an error of its write
   try {
     return body(argc, argv);
+  } catch (const Cancelled& cancelled) {
+    std::fprintf(stderr, "%s%s\n", cancelled.error.fault == Fault::interrupted ? "" : "error: ",
+                 cancelled.error.message.c_str());
+    return cancelled.error.exit_code();
   } catch (const std::bad_alloc&) {
     std::fputs("error: not enough memory\n", stderr);
     return static_cast<int>(Fault::world);

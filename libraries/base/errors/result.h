@@ -15,8 +15,16 @@
 
 namespace rndn {
 
-// Who is at fault; decides the exit code (1, 2, 3, 70).
-enum class Fault : uint8_t { input = 1, usage = 2, world = 3, internal = 70 };
+// Who is at fault; decides the exit code (1, 2, 3, 70; 130: nobody, the user has ended it).
+enum class Fault : uint8_t { input = 1, usage = 2, world = 3, internal = 70, interrupted = 130 };
+
+// What callers act on beyond whose fault it is.
+enum class Cause : uint8_t {
+  other,
+  cancelled,    // the work was ended (libraries/base/system/cancel.h)
+  device_full,  // device memory for more is not there
+  device_lost,  // nothing can be done with the device any more
+};
 
 struct Error {
   Fault fault = Fault::internal;
@@ -24,8 +32,13 @@ struct Error {
       message;  // lower case, no full stop; says what was tried and, for the driver, its own name for the failure
   uint32_t line = 0;  // of the input, from 1, where one is at fault that has no Diagnostic; 0: none known
   std::string subject;  // what the program itself says of the failure (`require`); empty: nothing
+  Cause cause = Cause::other;
   Error at(uint32_t place) && {
     line = place;
+    return std::move(*this);
+  }
+  Error as(Cause why) && {
+    cause = why;
     return std::move(*this);
   }
   int exit_code() const { return static_cast<int>(fault); }

@@ -6,6 +6,8 @@
 #include <cstring>
 #include <exception>
 
+#include "libraries/base/system/cancel.h"
+
 namespace rndn {
 
 namespace {
@@ -28,11 +30,13 @@ Range stack_of_thread() {
 
 struct Task {
   const std::function<void()>& body;
+  const CancelToken* token;
   std::exception_ptr thrown;
 };
 
 void* run_task(void* pointer) {
   Task& task = *static_cast<Task*>(pointer);
+  const CancelScope scope(task.token);
   try {
     task.body();
   } catch (...) {
@@ -50,7 +54,7 @@ size_t stack_left() {
 }
 
 Result<void> on_own_stack(size_t bytes, const std::function<void()>& body) {
-  Task task{body, nullptr};
+  Task task{body, CancelToken::current(), nullptr};
   pthread_t thread{};
   pthread_attr_t attributes;
   int failed = pthread_attr_init(&attributes);

@@ -14,6 +14,8 @@
 #include <optional>
 #include <utility>
 
+#include "libraries/base/system/cancel.h"
+
 namespace rndn {
 
 namespace {
@@ -66,6 +68,7 @@ Result<std::string> read_file(const std::string& path, size_t limit) {
   if (S_ISREG(status.st_mode) && static_cast<uint64_t>(status.st_size) <= limit)
     text.reserve(static_cast<size_t>(status.st_size));
   for (size_t n; (n = std::fread(buffer, 1, sizeof buffer, f)) > 0;) {
+    RETURN_IF_ERROR(check_cancelled());
     if (n > limit - text.size()) {
       if (limit == max_file_bytes) return input_error("cannot read `{}`: it is larger than 4 GiB", path);
       return input_error("cannot read `{}`: it is larger than {} bytes", path, limit);
@@ -74,7 +77,10 @@ Result<std::string> read_file(const std::string& path, size_t limit) {
   }
   bool failed = std::ferror(f) != 0;
   int error = errno;
-  if (failed) return input_error("cannot read `{}`: {}", path, std::strerror(error));
+  if (failed) {
+    RETURN_IF_ERROR(check_cancelled());
+    return input_error("cannot read `{}`: {}", path, std::strerror(error));
+  }
   return text;
 }
 

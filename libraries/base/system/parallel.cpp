@@ -44,7 +44,11 @@ ThreadPool::~ThreadPool() {
 
 void ThreadPool::take(unsigned worker) noexcept {
   try {
-    for (size_t i; (i = next_.fetch_add(1, std::memory_order_relaxed)) < n_;) (*body_)(i, worker);
+    const CancelScope scope(token_);
+    for (size_t i; (i = next_.fetch_add(1, std::memory_order_relaxed)) < n_;) {
+      throw_if_cancelled();
+      (*body_)(i, worker);
+    }
   } catch (...) {
     next_.store(n_, std::memory_order_relaxed);
     std::lock_guard lock(mutex_);
@@ -108,7 +112,10 @@ void ThreadPool::start(size_t threads) {
 void ThreadPool::run(size_t n, const std::function<void(size_t, unsigned)>& body) {
   const size_t threads = std::min<size_t>(wanted_, n);
   if (threads <= 1) {
-    for (size_t i = 0; i < n; ++i) body(i, 0);
+    for (size_t i = 0; i < n; ++i) {
+      throw_if_cancelled();
+      body(i, 0);
+    }
     return;
   }
   std::lock_guard running(running_);
@@ -116,6 +123,7 @@ void ThreadPool::run(size_t n, const std::function<void(size_t, unsigned)>& body
   {
     std::lock_guard lock(mutex_);
     body_ = &body;
+    token_ = CancelToken::current();
     n_ = n;
     next_.store(0, std::memory_order_relaxed);
     ++round_;

@@ -10,6 +10,8 @@
 #include <thread>
 #include <vector>
 
+#include "libraries/base/system/cancel.h"
+
 namespace rndn {
 
 unsigned hardware_threads();  // >= 1
@@ -24,7 +26,8 @@ class ThreadPool {
 
   // Calls body(i, worker) for every i in [0, n); threads take indices in ascending order as they become free. `worker` < threads() names the thread
   // (0: the caller), so that a body can use state of its own. Returns when all calls have returned. Runs on fewer threads when no more can be had.
-  // The first exception of a body ends the handing out of indices and is thrown again here.
+  // The first exception of a body ends the handing out of indices and is thrown again here. So does the end of the caller's work (cancel.h), which is
+  // that of the other threads, too: Cancelled is thrown.
   // One loop at a time: a second caller waits for the first to finish; a body must not start a loop on its own pool.
   void run(size_t n, const std::function<void(size_t i, unsigned worker)>& body);
   // Loops of less than a millisecond will come within the next few: threads that sleep wake up, and wait awake for a while. To wake a thread takes
@@ -43,6 +46,7 @@ class ThreadPool {
   // The loop. Written by its caller, while no thread is inside, before it raises `round_`.
   const std::function<void(size_t, unsigned)>* body_ = nullptr;
   size_t n_ = 0;
+  const CancelToken* token_ = nullptr;  // of the caller
   std::atomic<size_t> next_{0};
   std::exception_ptr thrown_;
   std::mutex

@@ -6,8 +6,10 @@
 #include <sys/wait.h>
 
 #include <cerrno>
+#include <csignal>
 #include <cstring>
 
+#include "libraries/base/system/cancel.h"
 #include "libraries/base/system/files.h"
 
 extern char** environ;
@@ -30,9 +32,13 @@ Result<void> run_program(std::vector<std::string> arguments, const std::string& 
   posix_spawn_file_actions_destroy(&actions);
   if (failed) return world_error("cannot run `{}`: {}", program, std::strerror(failed));
   int status = 0;
-  while (waitpid(child, &status, 0) < 0)
-    if (errno != EINTR) return world_error("cannot wait for `{}`: {}", program, std::strerror(errno));
+  {
+    const CancelWatch watch([child] { kill(child, SIGKILL); });
+    while (waitpid(child, &status, 0) < 0)
+      if (errno != EINTR) return world_error("cannot wait for `{}`: {}", program, std::strerror(errno));
+  }
   if (WIFEXITED(status) && WEXITSTATUS(status) == 0) return {};
+  RETURN_IF_ERROR(check_cancelled());
   std::string text;
   if (!messages.empty())
     if (auto said = read_file(messages)) text = *std::move(said);

@@ -1,0 +1,127 @@
+#include "libraries/base/system/cancel.h"
+
+#include <fmt/format.h>
+
+#include <condition_variable>
+#include <mutex>
+
+#include "libraries/base/report/sizes.h"
+
+namespace rndn {
+
+namespace {
+
+thread_local const CancelToken* current_token = nullptr;
+
+}  // namespace
+
+CancelToken::CancelToken(const Limits& limits, const CancelToken* within)
+    : within_(within),
+      limits_(limits),
+      // Beyond a thousand years there is no limit, and no overflow.
+      end_(limits.seconds > 0 && limits.seconds < 1e9
+               ? Clock::now() + std::chrono::duration_cast<Clock::duration>(
+                                    std::chrono::duration<double>(limits.seconds))
+               : Clock::time_point::max()),
+      account_(limits.bytes ? std::make_shared<Account>() : nullptr) {}
+
+bool CancelToken::is_cancelled() const noexcept {
+  for (const CancelToken* token = this; token; token = token->within_) {
+    if (token->cancelled_.load(std::memory_order_relaxed)) return true;
+    if (token->end_ != Clock::time_point::max() && Clock::now() >= token->end_) return true;
+    if (token->checks_left_.load(std::memory_order_relaxed) != 0) [[unlikely]]
+      if (token->checks_left_.fetch_sub(1, std::memory_order_relaxed) == 1) {
+        token->cancelled_.store(true, std::memory_order_relaxed);
+        return true;
+      }
+  }
+  return false;
+}
+
+Result<void> CancelToken::check() const {
+  if (!is_cancelled()) [[likely]]
+    return {};
+  for (const CancelToken* token = this; token; token = token->within_)
+    if (token->cancelled_.load(std::memory_order_relaxed)) return Error{Fault::interrupted, "interrupted"}.as(Cause::cancelled);
+  for (const CancelToken* token = this; token; token = token->within_)
+    if (Clock::now() >= token->end_)
+      return world_error("the time limit of {:g} s is over: {} sets it", token->limits_.seconds,
+                         token->limits_.seconds_name)
+          .as(Cause::cancelled);
+  return {};  // reset since
+}
+
+const CancelToken* CancelToken::with_memory_limit() const {
+  const CancelToken* token = this;
+  while (token && !token->account_) token = token->within_;
+  return token;
+}
+
+const CancelToken* CancelToken::current() { return current_token; }
+
+CancelScope::CancelScope(const CancelToken* token) : before_(current_token) {
+  current_token = token;
+}
+CancelScope::~CancelScope() { current_token = before_; }
+
+Result<void> check_cancelled() { return current_token ? current_token->check() : Result<void>(); }
+
+void throw_if_cancelled() {
+  if (auto checked = check_cancelled(); !checked) throw Cancelled{checked.error()};
+}
+
+MemoryCharge::MemoryCharge(uint64_t bytes) {
+  const CancelToken* const token = current_token ? current_token->with_memory_limit() : nullptr;
+  if (!token || bytes == 0) return;
+  std::atomic<uint64_t>& used = token->account_->used;
+  const uint64_t most = token->limits_.bytes;
+  uint64_t before = used.load(std::memory_order_relaxed);
+  do {
+    if (before > most || bytes > most - before)
+      throw Cancelled{world_error(
+          "values take {} of host memory, and {} more would be beyond the limit of {}: {} sets it",
+          size_text(before), size_text(bytes), size_text(most), token->limits_.bytes_name)
+                          .as(Cause::cancelled)};
+  } while (!used.compare_exchange_weak(before, before + bytes, std::memory_order_relaxed));
+  account_ = token->account_;
+  bytes_ = bytes;
+}
+MemoryCharge::~MemoryCharge() {
+  if (account_) account_->used.fetch_sub(bytes_, std::memory_order_relaxed);
+}
+
+bool is_memory_limited() {
+  return current_token && current_token->with_memory_limit();
+}
+
+struct CancelWatch::State {
+  std::function<void()> interrupt;
+  std::mutex mutex;
+  std::condition_variable ended;
+  bool end = false;
+  std::thread thread;
+};
+
+CancelWatch::CancelWatch(std::function<void()> interrupt) {
+  const CancelToken* token = CancelToken::current();
+  if (!token) return;
+  state_ = std::make_unique<State>();
+  state_->interrupt = std::move(interrupt);
+  state_->thread = std::thread([token, s = state_.get()] {
+    std::unique_lock lock(s->mutex);
+    while (!s->ended.wait_for(lock, std::chrono::milliseconds(10), [s] { return s->end; }))
+      if (token->is_cancelled()) s->interrupt();
+  });
+}
+
+CancelWatch::~CancelWatch() {
+  if (!state_) return;
+  {
+    std::lock_guard lock(state_->mutex);
+    state_->end = true;
+  }
+  state_->ended.notify_one();
+  state_->thread.join();
+}
+
+}  // namespace rndn

@@ -1,0 +1,31 @@
+// Ctrl-C (SIGINT) as a token that is cancelled.
+//
+//   InterruptScope interrupts;             // from here on
+//   CancelScope scope(interrupts.token());
+//
+// A second Ctrl-C before the first has been taken ends the process at once, as it does without this.
+// One such object at a time takes the signal; others, in threads beside it, see nothing of it.
+#pragma once
+#include <csignal>
+
+#include "libraries/base/system/cancel.h"
+
+namespace rndn {
+
+class InterruptScope {
+ public:
+  // `pass_on`: the handler that was there before is called, too, and decides about a second Ctrl-C.
+  // Where the signal is ignored it stays ignored.
+  explicit InterruptScope(bool pass_on = false);
+  ~InterruptScope();
+  InterruptScope(const InterruptScope&) = delete;
+
+  CancelToken& token() { return token_; }
+
+ private:
+  CancelToken token_;
+  bool has_signal_ = false;
+  struct sigaction before_ = {};
+};
+
+}  // namespace rndn

@@ -1,0 +1,316 @@
+// Devices on which one call fails, each in turn: over the simulator, where kernels compute, every call of the
+// interface, with the right answer asked of the next run; over the fake driver every call of CUDA, with what the error
+// says and what is given back.
+#include <dlfcn.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <filesystem>
+#include <fstream>
+
+#include "runtime/compiler/code_cache.h"
+#include "runtime/cuda/cuda_device.h"
+#include "runtime/data/source.h"
+#include "runtime/engine.h"
+#include "runtime/print_result.h"
+#include "runtime/simulator/simulator_device.h"
+#include "tests/runtime/forwarding_device.h"
+
+namespace rndn::runtime {
+namespace {
+
+using testing::HasSubstr;
+namespace fs = std::filesystem;
+
+// Transfers, kernels with and without errors, look-ups, text that is compared and ordered, groups, a sort, a scan.
+constexpr const char* program = R"(module m { import Builtin.*; def main() : table {
+  t:? = @load_table(`t:sym);
+  k:str = check_cast(@column_value(t, `k:sym), str);
+  a:i64 = check_cast(@column_value(t, `a:sym), i64);
+  x:f64 = check_cast(@column_value(t, `x:sym), f64);
+  u:? = @load_table(`u:sym);
+  b:i64 = check_cast(@column_value(u, `b:sym), i64);
+  y:f64 = check_cast(@column_value(u, `y:sym), f64);
+  n:str = check_cast(@column_value(u, `n:sym), str);
+  known:? = @member(a, b);
+  short:? = @like(k, "k1%":str);
+  m:? = @and(known, short);
+  a1:? = @compress(m, a);
+  x1:? = @compress(m, x);
+  place:? = @index_of(a1, b);
+  y1:? = @index(y, place);
+  n1:? = @index(n, place);
+  z:? = @mul(x1, y1);
+  g:? = @group(n1);
+  first:? = @keys(g);
+  rows:? = @values(g);
+  cells:? = @each_right(@index, z, rows);
+  sums:? = @each(@sum, cells);
+  s:? = @raze(sums);
+  name:? = @index(n1, first);
+  o:? = @order(name, 0:bool);
+  name_o:? = @index(name, o);
+  s_o:? = @index(s, o);
+  c:? = @list(name_o, s_o);
+  r:? = @table((`n,`s):sym, c);
+  return r; } })";
+
+// Every call is counted, and the n-th fails: it is not passed on. `held`: what was taken and not given back.
+class FaultyDevice final : public test::ForwardingDevice {
+ public:
+  explicit FaultyDevice(device::Device& to) : ForwardingDevice(to), info_(to.info()) {
+    info_.is_simulator = false;  // where what fails is not at once a bug of ours
+  }
+  const device::Info& info() const override { return info_; }
+  uint64_t fails_at = 0, calls = 0;  // 0: none
+  bool only_allocations = false;
+  int64_t held = 0;
+
+  Result<device::Address> allocate(uint64_t n) override {
+    if (fails(true)) return world_error("injected: no memory").as(Cause::device_full);
+    return taken(to_.allocate(n));
+  }
+  Result<void> free(device::Address a) override { return --held, to_.free(a); }
+  Result<device::Mapped> allocate_mapped(uint64_t n) override {
+    if (fails(true)) return world_error("injected: no mapped memory").as(Cause::device_full);
+    return taken(to_.allocate_mapped(n));
+  }
+  Result<void> free_mapped(const device::Mapped& m) override { return --held, to_.free_mapped(m); }
+  Result<void> copy_to_device(device::Address a, const void* from, uint64_t n) override {
+    return fails() ? injected("a copy to the device") : to_.copy_to_device(a, from, n);
+  }
+  Result<void> copy_to_host(void* to, device::Address a, uint64_t n) override {
+    return fails() ? injected("a copy to the host") : to_.copy_to_host(to, a, n);
+  }
+  Result<void> copy(device::Address to, device::Address from, uint64_t n) override {
+    return fails() ? injected("a copy") : to_.copy(to, from, n);
+  }
+  Result<void> fill(device::Address a, uint8_t v, uint64_t n) override {
+    return fails() ? injected("a fill") : to_.fill(a, v, n);
+  }
+  Result<device::ModuleHandle> load_module(std::span<const std::byte> c) override {
+    if (fails()) return world_error("injected: a module");
+    return taken(to_.load_module(c));
+  }
+  Result<void> unload_module(device::ModuleHandle m) override { return --held, to_.unload_module(m); }
+  Result<device::KernelHandle> find_kernel(device::ModuleHandle m, const std::string& n) override {
+    if (fails()) return world_error("injected: a kernel");
+    return to_.find_kernel(m, n);
+  }
+  Result<device::KernelInfo> kernel_info(device::KernelHandle k) override {
+    if (fails()) return world_error("injected: information");
+    return to_.kernel_info(k);
+  }
+  Result<uint32_t> blocks_per_multiprocessor(device::KernelHandle k, uint32_t b, uint32_t s) override {
+    if (fails()) return world_error("injected: occupancy");
+    return to_.blocks_per_multiprocessor(k, b, s);
+  }
+  Result<void> launch(device::KernelHandle k, device::Dim3 g, device::Dim3 b, uint32_t s,
+                      std::span<const std::byte> p) override {
+    return fails() ? injected("a launch") : to_.launch(k, g, b, s, p);
+  }
+  Result<void> synchronize() override { return fails() ? injected("a wait") : to_.synchronize(); }
+  Result<void> begin_graph() override { return fails() ? injected("the begin of a graph") : to_.begin_graph(); }
+  Result<device::GraphHandle> end_graph() override {
+    if (fails()) {
+      if (auto graph = to_.end_graph()) (void)to_.free_graph(*graph);
+      return world_error("injected: the end of a graph");
+    }
+    return taken(to_.end_graph());
+  }
+  Result<void> launch_graph(device::GraphHandle g) override {
+    return fails() ? injected("a graph") : to_.launch_graph(g);
+  }
+  Result<void> free_graph(device::GraphHandle g) override { return --held, to_.free_graph(g); }
+
+ private:
+  device::Info info_;
+  bool fails(bool is_allocation = false) {
+    return (is_allocation || !only_allocations) && ++calls == fails_at;
+  }
+  static Result<void> injected(const char* what) { return world_error("injected: {}", what); }
+  template <class T>
+  Result<T> taken(Result<T> result) {
+    held += result.ok();
+    return result;
+  }
+};
+
+class Faults : public testing::Test {
+ protected:
+  void SetUp() override {
+    folder_ = testing::TempDir() + "rndn_faults_" + std::to_string(getpid()) + "/";
+    fs::create_directories(folder_);
+    std::ofstream t(folder_ + "t.csv"), u(folder_ + "u.csv");
+    t << "k,a,x\n";
+    for (int i = 0; i < 600; ++i) t << "k" << i % 37 << "," << i % 90 << "," << i / 4.0 << "\n";
+    u << "b,y,n\n";
+    for (int i = 0; i < 60; ++i) u << i << "," << i / 8.0 << ",name" << i % 11 << "\n";
+    t.close(), u.close();
+    auto source = data::open_folder(folder_, {.progress = false, .note = [](const std::string&) {}});
+    ASSERT_TRUE(source) << source.error().message;
+    tables_.emplace(*source);
+  }
+  void TearDown() override {
+    unsetenv("RNDN_FAKE_CUDA_FAIL");
+    fs::remove_all(folder_);
+  }
+  void compile_for(const std::string& target) {
+    DiagnosticSink sink;
+    CompileOptions options;
+    options.target = target;
+    options.code_cache = &code_cache_;
+    auto c = compile(sources_.add("t.hir", program), sources_, options, sink, timings_);
+    ASSERT_TRUE(c) << c.error().message << render(sink, sources_);
+    compiled_ = *std::move(c);
+  }
+  // The runs of a plan that make a graph of it: the first error, or the last result. A plan is made where there is none.
+  Result<std::string> run(Engine& engine, std::unique_ptr<Engine::Plan>& plan,
+                          EngineOptions::Alloc alloc = EngineOptions::Alloc::pages) {
+    if (!plan) {
+      ASSIGN_OR_RETURN(plan,
+                       engine.plan(compiled_, sources_, {.measure_kernels = false, .alloc = alloc}, timings_));
+    }
+    std::string csv;
+    for (int i = 0; i < 4; ++i) {
+      ASSIGN_OR_RETURN(const auto results, engine.run(*plan, timings_));
+      ASSIGN_OR_RETURN(csv, print_result(results, Format::csv));
+    }
+    return csv;
+  }
+
+  std::string folder_;
+  std::optional<data::SourceTables> tables_;
+  CodeCache code_cache_{""};
+  SourceManager sources_;
+  Timings timings_;
+  Compiled compiled_;
+};
+
+// Each call of the interface fails once. The run ends with that error, or does without the call; the next runs of the
+// same plan and engine are right; the engine gives everything back.
+TEST_F(Faults, OfEveryCallOfADevice) {
+  ASSERT_NO_FATAL_FAILURE(compile_for("sm_86"));
+  auto want = reference::run(compiled_.program, *tables_, sources_, nullptr);
+  ASSERT_TRUE(want) << want.error().message;
+  const std::string right = *print_result(*want, Format::csv);
+  for (const bool only_allocations : {false, true}) {
+    // Pages are few; so that each buffer can be missing it is an allocation of its own.
+    const auto alloc = only_allocations ? EngineOptions::Alloc::driver : EngineOptions::Alloc::pages;
+    int errors = 0;
+    bool through = false;
+    for (uint64_t n = 1; !through; ++n) {
+      auto simulator = open_simulator("sm_86");
+      FaultyDevice device(**simulator);
+      device.fails_at = n;
+      device.only_allocations = only_allocations;
+      {
+        Engine engine(device, *tables_, &code_cache_);
+        std::unique_ptr<Engine::Plan> plan;
+        const auto got = run(engine, plan, alloc);
+        through = device.calls < n;
+        device.fails_at = 0;
+        if (!got) {
+          ++errors;
+          ASSERT_EQ(got.error().exit_code(), 3) << n << ": " << got.error().message;
+          ASSERT_THAT(got.error().message, HasSubstr("injected: ")) << n;
+        } else {
+          ASSERT_EQ(*got, right) << n;
+        }
+        const auto again = run(engine, plan, alloc);
+        ASSERT_TRUE(again) << "after call " << n << " (" << (got ? "no error" : got.error().message)
+                           << "): " << again.error().message;
+        ASSERT_EQ(*again, right) << "after call " << n << (got ? "" : ": " + got.error().message);
+      }
+      ASSERT_EQ(device.held, 0) << "after call " << n;
+    }
+    EXPECT_GT(errors, only_allocations ? 20 : 60);
+  }
+}
+
+// The fake driver.
+class DriverFaults : public Faults {
+ protected:
+  void SetUp() override {
+    Faults::SetUp();
+    handle_ = dlopen(RNDN_FAKE_CUDA, RTLD_NOW);
+    ASSERT_NE(handle_, nullptr) << dlerror();
+    ASSERT_NO_FATAL_FAILURE(compile_for("sm_90"));
+  }
+  template <class F>
+  auto call(const char* name) {
+    return reinterpret_cast<F*>(dlsym(handle_, name))();
+  }
+  void fail(const std::string& what) {
+    call<void()>("fake_cuda_reset");
+    setenv("RNDN_FAKE_CUDA_FAIL", what.c_str(), 1);
+  }
+  // Opens the device, plans and runs, several times in all. What failed first: "cuMemAlloc".
+  struct Ran {
+    std::vector<Error> errors;
+    std::string failed;
+    int calls = 0;
+  };
+  Ran run_all(int times) {
+    Ran ran;
+    auto preparation = cuda::prepare(0, RNDN_FAKE_CUDA);
+    auto device = cuda::open(*preparation);
+    if (!device) {
+      ran.errors.push_back(device.error());
+    } else {
+      Engine engine(**device, *tables_, &code_cache_);
+      std::unique_ptr<Engine::Plan> plan;
+      for (int i = 0; i < times; ++i)
+        if (auto got = run(engine, plan); !got) ran.errors.push_back(got.error());
+    }
+    ran.failed = call<const char*()>("fake_cuda_failed");
+    ran.calls = call<int()>("fake_cuda_counted");
+    return ran;
+  }
+  void* handle_ = nullptr;
+};
+
+TEST_F(DriverFaults, OfEveryCallOnce) {
+  struct Code {
+    int code;
+    const char* name;
+  };
+  for (const auto& [code, name] : {Code{2, "CUDA_ERROR_OUT_OF_MEMORY"}, Code{1, "CUDA_ERROR_INVALID_VALUE"}}) {
+    int errors = 0, calls = 0;
+    for (int n = 1;; ++n) {
+      fail(fmt::format("*:{}:{}:1", code, n));
+      const Ran ran = run_all(2);
+      ASSERT_EQ(call<long()>("fake_cuda_held"), 0) << n << ": " << ran.failed;
+      calls = ran.calls;
+      if (ran.calls < n) break;
+      ASSERT_LE(ran.errors.size(), 1u) << n << ": " << ran.errors[1].message;
+      if (ran.errors.empty()) continue;
+      ++errors;
+      ASSERT_EQ(ran.errors[0].exit_code(), 3) << n << ": " << ran.errors[0].message;
+      ASSERT_THAT(ran.errors[0].message, HasSubstr(ran.failed)) << n;
+      ASSERT_THAT(ran.errors[0].message, HasSubstr(name)) << n;
+    }
+    EXPECT_GT(calls, 200);
+    EXPECT_GT(errors, 100);
+  }
+}
+
+// From some call on all fail, as they do when the device is lost: each run says so, and everything is asked back.
+TEST_F(DriverFaults, OfEveryCallForGood) {
+  for (int n = 1;; ++n) {
+    fail(fmt::format("*:700:{}", n));
+    const Ran ran = run_all(2);
+    ASSERT_EQ(call<long()>("fake_cuda_held"), 0) << n << ": " << ran.failed;
+    if (ran.calls < n) break;
+    if (ran.errors.empty()) continue;  // the last calls give back
+    ASSERT_THAT(ran.errors[0].message, HasSubstr("CUDA_ERROR_ILLEGAL_ADDRESS")) << n;
+    for (const Error& error : ran.errors) ASSERT_EQ(error.exit_code(), 3) << n << ": " << error.message;
+    if (ran.errors.size() > 1)
+      ASSERT_THAT(ran.errors[1].message, HasSubstr("is lost to this process, which must be started again"))
+          << n << ", after " << ran.errors[0].message;
+  }
+}
+
+}  // namespace
+}  // namespace rndn::runtime
