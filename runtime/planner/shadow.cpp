@@ -16,27 +16,34 @@ struct Shape {
   sql::TypeId type;
   uint64_t most;       // distinct values that fit in any case
   const char* values;  // {0}: x, {1}: the type's name, {2}: 10^scale
+  // What x may be. Statistics of a file that is damaged may go beyond it.
+  int64_t least = INT64_MIN, greatest = INT64_MAX;
 };
 constexpr uint64_t any = UINT64_MAX;
 constexpr uint64_t day = 86400000000;  // microseconds
+// Dates of the planner reach from 5,877,641 before to 5,881,580 after Christ, timestamps from
+// 290,308 to 294,246.
+constexpr int64_t most_days = 2'140'000'000, most_microseconds = 9'200'000'000'000'000'000;
 constexpr Shape shapes[] = {
     {sql::TypeId::boolean, 2, "{0} % 2 = 1"},
-    {sql::TypeId::tinyint, 127, "CAST({0} AS {1})"},
-    {sql::TypeId::smallint, 32767, "CAST({0} AS {1})"},
-    {sql::TypeId::integer, any, "CAST({0} AS {1})"},
+    {sql::TypeId::tinyint, 127, "CAST({0} AS {1})", INT8_MIN, INT8_MAX},
+    {sql::TypeId::smallint, 32767, "CAST({0} AS {1})", INT16_MIN, INT16_MAX},
+    {sql::TypeId::integer, any, "CAST({0} AS {1})", INT32_MIN, INT32_MAX},
     {sql::TypeId::bigint, any, "CAST({0} AS {1})"},
-    {sql::TypeId::utinyint, 255, "CAST({0} AS {1})"},
-    {sql::TypeId::usmallint, 65535, "CAST({0} AS {1})"},
-    {sql::TypeId::uinteger, any, "CAST({0} AS {1})"},
+    {sql::TypeId::utinyint, 255, "CAST({0} AS {1})", 0, UINT8_MAX},
+    {sql::TypeId::usmallint, 65535, "CAST({0} AS {1})", 0, UINT16_MAX},
+    {sql::TypeId::uinteger, any, "CAST({0} AS {1})", 0, UINT32_MAX},
     {sql::TypeId::real, any, "CAST({0} AS {1})"},
     {sql::TypeId::double_, any, "CAST({0} AS {1})"},
     {sql::TypeId::decimal, any, "CAST(CAST({0} AS DOUBLE) / {2} AS {1})"},
     {sql::TypeId::hugeint, any, "CAST({0} AS {1})"},
     {sql::TypeId::varchar, any, "'v' || {0}"},
-    {sql::TypeId::date, any, "DATE '1970-01-01' + CAST({0} AS INTEGER)"},
-    {sql::TypeId::time, day, "CAST(make_timestamp(CAST({0} AS BIGINT)) AS TIME)"},
-    {sql::TypeId::timestamp, any, "make_timestamp(CAST({0} AS BIGINT))"},
-    {sql::TypeId::timestamptz, any, "CAST(make_timestamp(CAST({0} AS BIGINT)) AS {1})"},
+    {sql::TypeId::date, any, "DATE '1970-01-01' + CAST({0} AS INTEGER)", -most_days, most_days},
+    {sql::TypeId::time, day, "CAST(make_timestamp(CAST({0} AS BIGINT)) AS TIME)", 0, day - 1},
+    {sql::TypeId::timestamp, any, "make_timestamp(CAST({0} AS BIGINT))", -most_microseconds,
+     most_microseconds},
+    {sql::TypeId::timestamptz, any, "CAST(make_timestamp(CAST({0} AS BIGINT)) AS {1})",
+     -most_microseconds, most_microseconds},
 };
 #define SQL_TYPE(id, name, horseir) +1
 static_assert(std::size(shapes) == 0
@@ -63,14 +70,24 @@ std::string column_expression(const sql::Column& column, uint64_t rows, double f
       std::isfinite(*column.float_max - *column.float_min)) {
     x = fmt::format("({:e} + {} * {:e})", *column.float_min, x,
                     (*column.float_max - *column.float_min) / distinct);
-  } else if (column.min && column.max && *column.max > *column.min &&
-             column.type.id != sql::TypeId::boolean) {
-    const uint64_t span = static_cast<uint64_t>(*column.max) - static_cast<uint64_t>(*column.min);
+  } else if (column.min && column.max && column.type.id != sql::TypeId::boolean) {
+    int64_t least = shape->least, greatest = shape->greatest;
+    if (column.type.id == sql::TypeId::decimal && column.type.width <= 18) {
+      // By so much less that it does not become one digit more on its way through a double.
+      const double beyond = std::pow(10.0, column.type.width);
+      greatest = static_cast<int64_t>(beyond) - 1 - static_cast<int64_t>(beyond * 1e-15);
+      least = -greatest;
+    }
+    least = std::clamp(*column.min, least, greatest);
+    greatest = std::clamp(*column.max, least, greatest);
+    const uint64_t span = static_cast<uint64_t>(greatest) - static_cast<uint64_t>(least);
     // 64 bits where neither the product nor the sum overflows: 128 take ten times as long.
     const bool is_wide = span > UINT64_MAX / 4 / shadow_rows;
-    x = fmt::format(fmt::runtime(is_wide ? "(CAST({} AS HUGEINT) + CAST({} AS HUGEINT) * {} // {})"
-                                         : "({} + {} * {} // {})"),
-                    *column.min, x, span, std::max<uint64_t>(distinct - 1, 1));
+    if (span)
+      x = fmt::format(fmt::runtime(is_wide
+                                       ? "(CAST({} AS HUGEINT) + CAST({} AS HUGEINT) * {} // {})"
+                                       : "({} + {} * {} // {})"),
+                      least, x, span, std::max<uint64_t>(distinct - 1, 1));
   }
   const std::string value = fmt::format(fmt::runtime(shape->values), x, sql::type_name(column.type), unit);
   // The planner folds what cannot be null: one is, where some may be.
