@@ -134,9 +134,10 @@ TEST(MemoryCharge, IsGivenBackAndHasALimit) {
     } catch (const Cancelled& c) {
       EXPECT_EQ(c.error.exit_code(), 3);
       EXPECT_EQ(c.error.cause, Cause::cancelled);
-      EXPECT_EQ(c.error.message,
-                "values take 600 bytes of host memory, and 401 bytes more would be beyond the limit of "
-                "1000 bytes: --max-memory sets it");
+      EXPECT_EQ(
+          c.error.message,
+          "values take 600 bytes of host memory, and 401 bytes more would be beyond the limit of "
+          "1000 bytes: --max-memory sets it");
     }
     MemoryCharge moved = std::move(held[0]);
     held.clear();
@@ -213,7 +214,8 @@ TEST(Sizes, AreReadAsTheyAreWritten) {
   EXPECT_EQ(parsed("1.5GiB"), "1610612736");
   EXPECT_EQ(parsed("2 KB"), "2048");
   EXPECT_EQ(parsed("3T"), "3298534883328");
-  for (const char* wrong : {"", "0", "-1", "M", "4X", "4iB", "1e3", "nan", "9999999999T", "4G4", "4GB4"})
+  for (const char* wrong :
+       {"", "0", "-1", "M", "4X", "4iB", "1e3", "nan", "9999999999T", "4G4", "4GB4"})
     EXPECT_EQ(parsed(wrong), "--max-memory is a number of bytes such as 512M or 4G, not `" +
                                  std::string(wrong) + "`");
   EXPECT_EQ(size_text(1000), "1000 bytes");

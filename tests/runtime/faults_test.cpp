@@ -1,6 +1,6 @@
-// Devices on which one call fails, each in turn: over the simulator, where kernels compute, every call of the
-// interface, with the right answer asked of the next run; over the fake driver every call of CUDA, with what the error
-// says and what is given back.
+// Devices on which one call fails, each in turn: over the simulator, where kernels compute, every
+// call of the interface, with the right answer asked of the next run; over the fake driver every
+// call of CUDA, with what the error says and what is given back.
 #include <dlfcn.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -23,7 +23,8 @@ namespace {
 using testing::HasSubstr;
 namespace fs = std::filesystem;
 
-// Transfers, kernels with and without errors, look-ups, text that is compared and ordered, groups, a sort, a scan.
+// Transfers, kernels with and without errors, look-ups, text that is compared and ordered, groups,
+// a sort, a scan.
 constexpr const char* program = R"(module m { import Builtin.*; def main() : table {
   t:? = @load_table(`t:sym);
   k:str = check_cast(@column_value(t, `k:sym), str);
@@ -56,7 +57,8 @@ constexpr const char* program = R"(module m { import Builtin.*; def main() : tab
   r:? = @table((`n,`s):sym, c);
   return r; } })";
 
-// Every call is counted, and the n-th fails: it is not passed on. `held`: what was taken and not given back.
+// Every call is counted, and the n-th fails: it is not passed on. `held`: what was taken and not
+// given back.
 class FaultyDevice final : public test::ForwardingDevice {
  public:
   explicit FaultyDevice(device::Device& to) : ForwardingDevice(to), info_(to.info()) {
@@ -93,7 +95,9 @@ class FaultyDevice final : public test::ForwardingDevice {
     if (fails()) return world_error("injected: a module");
     return taken(to_.load_module(c));
   }
-  Result<void> unload_module(device::ModuleHandle m) override { return --held, to_.unload_module(m); }
+  Result<void> unload_module(device::ModuleHandle m) override {
+    return --held, to_.unload_module(m);
+  }
   Result<device::KernelHandle> find_kernel(device::ModuleHandle m, const std::string& n) override {
     if (fails()) return world_error("injected: a kernel");
     return to_.find_kernel(m, n);
@@ -102,7 +106,8 @@ class FaultyDevice final : public test::ForwardingDevice {
     if (fails()) return world_error("injected: information");
     return to_.kernel_info(k);
   }
-  Result<uint32_t> blocks_per_multiprocessor(device::KernelHandle k, uint32_t b, uint32_t s) override {
+  Result<uint32_t> blocks_per_multiprocessor(device::KernelHandle k, uint32_t b,
+                                             uint32_t s) override {
     if (fails()) return world_error("injected: occupancy");
     return to_.blocks_per_multiprocessor(k, b, s);
   }
@@ -111,7 +116,9 @@ class FaultyDevice final : public test::ForwardingDevice {
     return fails() ? injected("a launch") : to_.launch(k, g, b, s, p);
   }
   Result<void> synchronize() override { return fails() ? injected("a wait") : to_.synchronize(); }
-  Result<void> begin_graph() override { return fails() ? injected("the begin of a graph") : to_.begin_graph(); }
+  Result<void> begin_graph() override {
+    return fails() ? injected("the begin of a graph") : to_.begin_graph();
+  }
   Result<device::GraphHandle> end_graph() override {
     if (fails()) {
       if (auto graph = to_.end_graph()) (void)to_.free_graph(*graph);
@@ -148,7 +155,8 @@ class Faults : public testing::Test {
     u << "b,y,n\n";
     for (int i = 0; i < 60; ++i) u << i << "," << i / 8.0 << ",name" << i % 11 << "\n";
     t.close(), u.close();
-    auto source = data::open_folder(folder_, {.progress = false, .note = [](const std::string&) {}});
+    auto source =
+        data::open_folder(folder_, {.progress = false, .note = [](const std::string&) {}});
     ASSERT_TRUE(source) << source.error().message;
     tables_.emplace(*source);
   }
@@ -165,12 +173,13 @@ class Faults : public testing::Test {
     ASSERT_TRUE(c) << c.error().message << render(sink, sources_);
     compiled_ = *std::move(c);
   }
-  // The runs of a plan that make a graph of it: the first error, or the last result. A plan is made where there is none.
+  // The runs of a plan that make a graph of it: the first error, or the last result. A plan is made
+  // where there is none.
   Result<std::string> run(Engine& engine, std::unique_ptr<Engine::Plan>& plan,
                           EngineOptions::Alloc alloc = EngineOptions::Alloc::pages) {
     if (!plan) {
-      ASSIGN_OR_RETURN(plan,
-                       engine.plan(compiled_, sources_, {.measure_kernels = false, .alloc = alloc}, timings_));
+      ASSIGN_OR_RETURN(plan, engine.plan(compiled_, sources_,
+                                         {.measure_kernels = false, .alloc = alloc}, timings_));
     }
     std::string csv;
     for (int i = 0; i < 4; ++i) {
@@ -188,8 +197,8 @@ class Faults : public testing::Test {
   Compiled compiled_;
 };
 
-// Each call of the interface fails once. The run ends with that error, or does without the call; the next runs of the
-// same plan and engine are right; the engine gives everything back.
+// Each call of the interface fails once. The run ends with that error, or does without the call;
+// the next runs of the same plan and engine are right; the engine gives everything back.
 TEST_F(Faults, OfEveryCallOfADevice) {
   ASSERT_NO_FATAL_FAILURE(compile_for("sm_86"));
   auto want = reference::run(compiled_.program, *tables_, sources_, nullptr);
@@ -197,7 +206,8 @@ TEST_F(Faults, OfEveryCallOfADevice) {
   const std::string right = *print_result(*want, Format::csv);
   for (const bool only_allocations : {false, true}) {
     // Pages are few; so that each buffer can be missing it is an allocation of its own.
-    const auto alloc = only_allocations ? EngineOptions::Alloc::driver : EngineOptions::Alloc::pages;
+    const auto alloc =
+        only_allocations ? EngineOptions::Alloc::driver : EngineOptions::Alloc::pages;
     int errors = 0;
     bool through = false;
     for (uint64_t n = 1; !through; ++n) {
@@ -276,7 +286,8 @@ TEST_F(DriverFaults, OfEveryCallOnce) {
     int code;
     const char* name;
   };
-  for (const auto& [code, name] : {Code{2, "CUDA_ERROR_OUT_OF_MEMORY"}, Code{1, "CUDA_ERROR_INVALID_VALUE"}}) {
+  for (const auto& [code, name] :
+       {Code{2, "CUDA_ERROR_OUT_OF_MEMORY"}, Code{1, "CUDA_ERROR_INVALID_VALUE"}}) {
     int errors = 0, calls = 0;
     for (int n = 1;; ++n) {
       fail(fmt::format("*:{}:{}:1", code, n));
@@ -296,7 +307,8 @@ TEST_F(DriverFaults, OfEveryCallOnce) {
   }
 }
 
-// From some call on all fail, as they do when the device is lost: each run says so, and everything is asked back.
+// From some call on all fail, as they do when the device is lost: each run says so, and everything
+// is asked back.
 TEST_F(DriverFaults, OfEveryCallForGood) {
   for (int n = 1;; ++n) {
     fail(fmt::format("*:700:{}", n));
@@ -305,9 +317,11 @@ TEST_F(DriverFaults, OfEveryCallForGood) {
     if (ran.calls < n) break;
     if (ran.errors.empty()) continue;  // the last calls give back
     ASSERT_THAT(ran.errors[0].message, HasSubstr("CUDA_ERROR_ILLEGAL_ADDRESS")) << n;
-    for (const Error& error : ran.errors) ASSERT_EQ(error.exit_code(), 3) << n << ": " << error.message;
+    for (const Error& error : ran.errors)
+      ASSERT_EQ(error.exit_code(), 3) << n << ": " << error.message;
     if (ran.errors.size() > 1)
-      ASSERT_THAT(ran.errors[1].message, HasSubstr("is lost to this process, which must be started again"))
+      ASSERT_THAT(ran.errors[1].message,
+                  HasSubstr("is lost to this process, which must be started again"))
           << n << ", after " << ran.errors[0].message;
   }
 }

@@ -1,5 +1,5 @@
-// Statements that are cut short: at every check of a run in turn, by time, by memory. Each ends with
-// the reason, leaves nothing, and the session's next statement has the right answer.
+// Statements that are cut short: at every check of a run in turn, by time, by memory. Each ends
+// with the reason, leaves nothing, and the session's next statement has the right answer.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <unistd.h>
@@ -15,8 +15,8 @@
 namespace rndn::runtime {
 namespace {
 
-using testing::HasSubstr;
 using planner::installed, planner::installed_folder;
+using testing::HasSubstr;
 namespace fs = std::filesystem;
 
 // Text that is compared, ordered and grouped; a look-up in another table; sums; an order.
@@ -66,7 +66,8 @@ class Limits : public testing::TestWithParam<const char*> {
   void TearDown() override { fs::remove_all(folder_); }
 
   void open(const char* device) {
-    auto source = data::open_folder(folder_ + "data", {.progress = false, .note = [](const std::string&) {}});
+    auto source =
+        data::open_folder(folder_ + "data", {.progress = false, .note = [](const std::string&) {}});
     ASSERT_TRUE(source) << source.error().message;
     auto choice = DeviceChoice::start(device, "", [](const std::string&) {});
     ASSERT_TRUE(choice) << choice.error().message;
@@ -103,7 +104,8 @@ class Limits : public testing::TestWithParam<const char*> {
         through = cut.ok();
         if (!cut) {
           ++ended;
-          ASSERT_EQ(cut.error().exit_code(), 130) << "check " << n << ": " << cut.error().message << said_;
+          ASSERT_EQ(cut.error().exit_code(), 130)
+              << "check " << n << ": " << cut.error().message << said_;
           ASSERT_EQ(cut.error().message, "interrupted") << "check " << n;
           ASSERT_EQ(said_, "") << "check " << n;
         }
@@ -117,7 +119,8 @@ class Limits : public testing::TestWithParam<const char*> {
     EXPECT_TRUE(through);
     EXPECT_GT(ended, 10);
     for (const auto& file : fs::recursive_directory_iterator(folder_))
-      EXPECT_THAT(file.path().filename().string(), testing::Not(HasSubstr(".rndn."))) << "left behind";
+      EXPECT_THAT(file.path().filename().string(), testing::Not(HasSubstr(".rndn.")))
+          << "left behind";
   }
 
   std::string folder_, said_;
@@ -128,16 +131,16 @@ TEST_P(Limits, AProgramEndsAtAnyCheck) { end_everywhere(GetParam(), hir(program)
 
 TEST_P(Limits, AQueryEndsAtAnyCheck) {
   REQUIRE_PLANNER();
-  end_everywhere(GetParam(),
-                 sql("SELECT n, sum(x * y) AS s FROM t JOIN u ON a = b WHERE k LIKE 'k1%' GROUP BY n ORDER BY n"));
+  end_everywhere(GetParam(), sql("SELECT n, sum(x * y) AS s FROM t JOIN u ON a = b WHERE k LIKE "
+                                 "'k1%' GROUP BY n ORDER BY n"));
 }
 
 TEST_P(Limits, AQueryOfAFileEndsAtAnyCheck) {
   REQUIRE_PLANNER();
   open("cpu");
   ASSERT_TRUE(run(sql("COPY (SELECT k, a, x FROM t) TO '" + folder_ + "t.parquet'"))) << said_;
-  end_everywhere(GetParam(),
-                 sql("SELECT k, count(*) AS c FROM '" + folder_ + "t.parquet' GROUP BY k ORDER BY k"));
+  end_everywhere(GetParam(), sql("SELECT k, count(*) AS c FROM '" + folder_ +
+                                 "t.parquet' GROUP BY k ORDER BY k"));
 }
 
 TEST_P(Limits, ATableIsMadeWholeOrNot) {
@@ -163,9 +166,10 @@ TEST_P(Limits, ATableIsMadeWholeOrNot) {
 TEST_P(Limits, TimeIsUp) {
   open(GetParam());
   ASSERT_TRUE(run(hir(program), {.seconds = 100}));
-  const auto endless = hir(
-      "module m { import Builtin.*; def main() : i64 { n:i64 = 0:i64; while (1:bool) { n = @plus(n, 1:i64); } "
-      "return n; } }");
+  const auto endless =
+      hir("module m { import Builtin.*; def main() : i64 { n:i64 = 0:i64; while (1:bool) { n = "
+          "@plus(n, 1:i64); } "
+          "return n; } }");
   const auto begin = std::chrono::steady_clock::now();
   const auto cut = run(endless, {.seconds = 0.05});
   EXPECT_LT(std::chrono::steady_clock::now() - begin, std::chrono::seconds(10));
@@ -178,10 +182,12 @@ TEST_P(Limits, TimeIsUp) {
 // Within one kernel or builtin, too: the pairs of a product are counted one by one.
 TEST_P(Limits, TimeIsUpWithinAStep) {
   open(GetParam());
-  const auto slow = hir(
-      "module m { import Builtin.*; def main() : i64 { a:? = @range(60000:i64); b:? = @mul(a, 2:i64); "
-      "x:? = @list(a, a); y:? = @list(b, b); p:? = @join_index(@lt, @gt, x, y); l:? = @index(p, 0:i64); "
-      "n:? = @len(l); return n; } }");
+  const auto slow =
+      hir("module m { import Builtin.*; def main() : i64 { a:? = @range(60000:i64); b:? = @mul(a, "
+          "2:i64); "
+          "x:? = @list(a, a); y:? = @list(b, b); p:? = @join_index(@lt, @gt, x, y); l:? = "
+          "@index(p, 0:i64); "
+          "n:? = @len(l); return n; } }");
   const auto begin = std::chrono::steady_clock::now();
   const auto cut = run(slow, {.seconds = 0.2});
   EXPECT_LT(std::chrono::steady_clock::now() - begin, std::chrono::seconds(20));
@@ -193,12 +199,14 @@ TEST_P(Limits, TimeIsUpWithinAStep) {
 
 TEST_P(Limits, MemoryIsUp) {
   open(GetParam());
-  const auto large = hir(
-      "module m { import Builtin.*; def main() : i64 { a:? = @range(4000000:i64); b:? = @reverse(a); return b; } }");
+  const auto large =
+      hir("module m { import Builtin.*; def main() : i64 { a:? = @range(4000000:i64); b:? = "
+          "@reverse(a); return b; } }");
   const auto cut = run(large, {.bytes = 16 << 20});
   ASSERT_FALSE(cut);
   EXPECT_EQ(cut.error().exit_code(), 3);
-  EXPECT_THAT(cut.error().message, HasSubstr("would be beyond the limit of 16 MiB: --max-memory sets it"));
+  EXPECT_THAT(cut.error().message,
+              HasSubstr("would be beyond the limit of 16 MiB: --max-memory sets it"));
   const auto fits = run(large, {.bytes = 256 << 20});
   EXPECT_TRUE(fits) << fits.error().message;
   EXPECT_TRUE(run(hir(program), {.bytes = 16 << 20})) << said_;
@@ -221,8 +229,9 @@ TEST_P(Limits, FromAnotherThread) {
     std::this_thread::sleep_for(std::chrono::milliseconds(50));
     token.cancel();
   });
-  const auto cut = run(hir("module m { import Builtin.*; def main() : i64 { n:i64 = 0:i64; while (1:bool) "
-                           "{ n = @plus(n, 1:i64); } return n; } }"));
+  const auto cut =
+      run(hir("module m { import Builtin.*; def main() : i64 { n:i64 = 0:i64; while (1:bool) "
+              "{ n = @plus(n, 1:i64); } return n; } }"));
   other.join();
   ASSERT_FALSE(cut);
   EXPECT_EQ(cut.error().exit_code(), 130);

@@ -168,7 +168,11 @@ Result<void> write_file(const std::string& path, std::string_view contents) {
   if (path == "-") {
     const bool failed =
         std::fwrite(contents.data(), 1, contents.size(), stdout) != contents.size() || std::fflush(stdout) != 0;
-    if (failed) return cannot_write("stdout", errno);
+    if (failed) {
+      const Error error = cannot_write("stdout", errno);
+      RETURN_IF_ERROR(check_cancelled());  // Ctrl-C ends a call that waits
+      return error;
+    }
     return {};
   }
   ASSIGN_OR_RETURN(NewFile file, NewFile::create(path));
