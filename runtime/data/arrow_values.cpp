@@ -57,18 +57,12 @@ void numbers(const Piece& p, const ArrowFormat& format, Column& out, FirstFailed
   }
 }
 
-// Decimals: little end first, of `format.bytes`; all words above the lowest are its sign.
+// Decimals of more than 8 bytes: little end first; all words above the lowest are its sign.
 void decimals(const Piece& p, const ArrowFormat& format, Column& out, FirstFailedRow& failure) {
   int64_t* to = reinterpret_cast<int64_t*>(out.data->data()) + p.at;
   const auto* from = static_cast<const std::byte*>(p.buffer(1)) + p.first * format.bytes;
   const void* validity = p.validity();
   for (uint64_t i = 0; i < p.rows; ++i, from += format.bytes) {
-    if (format.bytes < 8) {
-      int32_t narrow = 0;
-      std::memcpy(&narrow, from, format.bytes);
-      to[i] = format.bytes == 2 ? static_cast<int16_t>(narrow) : narrow;
-      continue;
-    }
     std::memcpy(&to[i], from, 8);
     for (uint8_t b = 8; b < format.bytes; b += 8) {
       int64_t word;
@@ -90,6 +84,10 @@ constexpr NumberRow number_rows[] = {
     {ArrowLayout::signed_, 2, 2, numbers<int16_t, int16_t>},
     {ArrowLayout::signed_, 4, 4, numbers<int32_t, int32_t>},
     {ArrowLayout::signed_, 8, 8, numbers<int64_t, int64_t>},
+    {ArrowLayout::signed_, 4, 1, numbers<int8_t, int32_t>},  // Parquet has no narrower integers
+    {ArrowLayout::signed_, 4, 2, numbers<int16_t, int32_t>},
+    {ArrowLayout::unsigned_, 4, 2, numbers<int16_t, uint32_t>},
+    {ArrowLayout::unsigned_, 4, 4, numbers<int32_t, uint32_t>},
     {ArrowLayout::signed_, 8, 4, numbers<int32_t, int64_t>},  // date64
     {ArrowLayout::signed_, 4, 8, numbers<int64_t, int32_t>},  // time32
     {ArrowLayout::unsigned_, 1, 2, numbers<int16_t, uint8_t>},
@@ -99,9 +97,9 @@ constexpr NumberRow number_rows[] = {
     {ArrowLayout::floats, 4, 4, numbers<float, float>},
     {ArrowLayout::floats, 8, 8, numbers<double, double>},
     {ArrowLayout::bytes, 1, 1, numbers<int8_t, int8_t>},
-    {ArrowLayout::decimal, 2, 8, decimals},
-    {ArrowLayout::decimal, 4, 8, decimals},
-    {ArrowLayout::decimal, 8, 8, decimals},
+    {ArrowLayout::decimal, 2, 8, numbers<int64_t, int16_t>},
+    {ArrowLayout::decimal, 4, 8, numbers<int64_t, int32_t>},
+    {ArrowLayout::decimal, 8, 8, numbers<int64_t, int64_t>},
     {ArrowLayout::decimal, 16, 8, decimals},
     {ArrowLayout::decimal, 32, 8, decimals},
 };

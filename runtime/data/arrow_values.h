@@ -1,4 +1,4 @@
-// Values of Arrow arrays, put into columns. Private to this folder.
+// Values of Arrow arrays, put into columns.
 //
 //   for (const Piece& p : pieces) put_values(p, format, column, failure);     // any thread, any order
 //   text_of(array, format, row)                                               // of text, a row's

@@ -328,7 +328,18 @@ class BatchLoader final : public TableLoader {
 
   Result<std::vector<Column>> load(size_t, std::span<const size_t> positions) override {
     try {
-      return load_all(positions);
+      ASSIGN_OR_RETURN(auto made, source_->make(positions));
+      std::vector<size_t> left;
+      for (size_t i = 0; i < positions.size(); ++i)
+        if (!made[i]) left.push_back(positions[i]);
+      std::vector<Column> columns;
+      if (!left.empty()) {
+        ASSIGN_OR_RETURN(columns, load_all(left));
+      }
+      for (size_t i = 0; i < made.size(); ++i)
+        if (made[i])
+          columns.insert(columns.begin() + static_cast<std::ptrdiff_t>(i), *std::move(made[i]));
+      return columns;
     } catch (const std::bad_alloc&) {
       return world_error("not enough memory for {} columns of {}", positions.size(),
                          source_->place);

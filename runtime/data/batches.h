@@ -11,6 +11,7 @@
 #pragma once
 #include <functional>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -49,6 +50,11 @@ class BatchSource {
   using Take = std::function<Result<void>(const Batch&)>;
   virtual Result<void> read(std::span<const size_t> columns, const Begin& begin,
                             const Take& take) = 0;
+  // Columns that the source makes itself, whole and with their statistics, before `read` is asked
+  // for those that it leaves out.
+  virtual Result<std::vector<std::optional<data::Column>>> make(std::span<const size_t> columns) {
+    return std::vector<std::optional<data::Column>>(columns.size());
+  }
   virtual std::string describe(uint64_t row) = 0;  // "orders.parquet: row 17"
   // Names the contents, for a cache; empty: not to be cached.
   virtual std::string fingerprint() const = 0;

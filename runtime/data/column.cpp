@@ -60,79 +60,59 @@ namespace {
 
 constexpr uint64_t rows_per_part = 1 << 20;
 
+// Comparisons with NaN are false: it changes neither minimum nor maximum, and ends `ascending`.
 template <class T>
-struct Part {
+RangeStatistics scan(const T* values, uint64_t rows) {
   using Limits = std::numeric_limits<T>;
+  constexpr uint64_t block = 1 << 12;  // in the nearest cache
+  RangeStatistics out{.rows = rows};
+  if (rows == 0) return out;
   T min = Limits::has_infinity ? Limits::infinity() : Limits::max();
   T max = Limits::has_infinity ? -Limits::infinity() : Limits::lowest();
-  bool ascending = true, strict = true;  // also against the last element of the part before
-  bool any = false;                      // saw something that is not NaN
-};
-
-template <class T>
-std::vector<Part<T>> scan(const Column& column, unsigned threads) {
-  const T* values = column.as<T>();
-  std::vector<Part<T>> parts((column.rows + rows_per_part - 1) / rows_per_part);
-  auto body = [&](size_t number) {
-    Part<T> part;
-    uint64_t first = number * rows_per_part, last = std::min(first + rows_per_part, column.rows);
-    T before = first ? values[first - 1] : values[first];
-    // Comparisons with NaN are false: it changes neither minimum nor maximum, and ends `ascending`.
-    bool ascending = before == before, strict = true, any = false;
-    for (uint64_t i = first; i < last; ++i) {
-      T value = values[i];
-      any |= value == value;
-      part.min = value < part.min ? value : part.min;
-      part.max = value > part.max ? value : part.max;
-      ascending &= before <= value;
-      strict &= before < value || i == 0;
-      before = value;
+  out.ascending = values[0] == values[0];
+  for (uint64_t begin = 0; begin < rows; begin += block) {
+    const uint64_t end = std::min(begin + block, rows);
+    bool any = false;
+    for (uint64_t i = begin; i < end; ++i) {
+      any |= values[i] == values[i];
+      min = values[i] < min ? values[i] : min;
+      max = values[i] > max ? values[i] : max;
     }
-    part.ascending = ascending;
-    part.strict = strict;
-    part.any = any;
-    parts[number] = part;
-  };
-  parallel_for(parts.size(), body, threads);
-  return parts;
+    out.any |= any;
+    if (!out.ascending) continue;
+    bool ascending = true, strict = true;
+    for (uint64_t i = std::max<uint64_t>(begin, 1); i < end; ++i) {
+      ascending &= values[i - 1] <= values[i];
+      strict &= values[i - 1] < values[i];
+    }
+    out.ascending = ascending;
+    out.strict &= strict;
+  }
+  out.strict &= out.ascending;
+  if constexpr (std::is_floating_point_v<T>) {
+    out.float_min = min, out.float_max = max, out.float_first = values[0], out.float_last = values[rows - 1];
+  } else {
+    out.min = static_cast<int64_t>(min), out.max = static_cast<int64_t>(max);
+    out.first = static_cast<int64_t>(values[0]), out.last = static_cast<int64_t>(values[rows - 1]);
+  }
+  return out;
 }
 
-template <class T>
-void fill(Column& column, unsigned threads) {
-  Part<T> all;
-  for (const Part<T>& part : scan<T>(column, threads)) {
-    all.min = std::min(all.min, part.min);
-    all.max = std::max(all.max, part.max);
-    all.ascending &= part.ascending;
-    all.strict &= part.strict;
-    all.any |= part.any;
-  }
-  Statistics& s = column.statistics;
-  s.known = all.any;
-  if (!s.known) return;
-  s.sorted = all.ascending;
-  if constexpr (std::is_floating_point_v<T>) {
-    s.float_min = all.min;
-    s.float_max = all.max;
-  } else {
-    s.min = static_cast<int64_t>(all.min);
-    s.max = static_cast<int64_t>(all.max);
-    s.unique = all.strict;
-    // As many values as rows: dense if no value repeats.
-    if (static_cast<uint64_t>(s.max) - static_cast<uint64_t>(s.min) != column.rows - 1) return;
-    s.dense = all.strict;
-    if (!all.ascending) {
-      Bitset seen(column.rows);
-      const T* values = column.as<T>();
-      s.dense = true;
-      for (uint64_t i = 0; i < column.rows && s.dense; ++i) {
-        uint64_t at = static_cast<uint64_t>(values[i]) - static_cast<uint64_t>(s.min);
-        s.dense = !seen.test(at);
-        seen.set(at);
-      }
-      s.unique = s.dense;
+// Calls use(elements) with the elements as they are stored, if these have statistics.
+template <class Use>
+void with_elements(const Column& column, Use&& use) {
+  if (column.encoding == Encoding::text) return;
+  if (column.encoding == Encoding::dictionary) {
+    switch (column.width) {
+      case 1: return use(column.as<uint8_t>());
+      case 2: return use(column.as<uint16_t>());
+      default: return use(column.as<uint32_t>());
     }
   }
+  if (hir::is_text(column.type)) return;
+  hir::with_stored(column.type, [&]<class T>() {
+    if constexpr (std::is_arithmetic_v<T> && sizeof(T) <= 8) use(column.as<T>());
+  });
 }
 
 }  // namespace
@@ -162,20 +142,67 @@ Column validity_of(const Column& column, unsigned threads) {
   return valid;
 }
 
-void compute_statistics(Column& column, unsigned threads) {
+RangeStatistics scan_range(const Column& column, uint64_t first, uint64_t last) {
+  RangeStatistics found;
+  with_elements(column, [&](const auto* elements) { found = scan(elements + first, last - first); });
+  return found;
+}
+
+void join_statistics(Column& column, const std::vector<RangeStatistics>& ranges) {
   column.statistics = {};
-  if (column.rows == 0 || column.encoding == Encoding::text) return;
-  if (column.encoding == Encoding::dictionary) {
-    switch (column.width) {
-      case 1: return fill<uint8_t>(column, threads);
-      case 2: return fill<uint16_t>(column, threads);
-      default: return fill<uint32_t>(column, threads);
+  const RangeStatistics* before = nullptr;
+  RangeStatistics all;
+  for (const RangeStatistics& range : ranges) {
+    if (range.rows == 0) continue;
+    if (!before) {
+      all = range;
+    } else {
+      all.any |= range.any;
+      all.ascending &= range.ascending && before->last <= range.first && before->float_last <= range.float_first;
+      all.strict &= range.strict && (before->last < range.first || before->float_last < range.float_first);
+      all.min = std::min(all.min, range.min), all.max = std::max(all.max, range.max);
+      all.float_min = std::min(all.float_min, range.float_min), all.float_max = std::max(all.float_max, range.float_max);
     }
+    before = &range;
   }
-  if (hir::is_text(column.type)) return;
-  hir::with_stored(column.type, [&]<class T>() {
-    if constexpr (std::is_arithmetic_v<T> && sizeof(T) <= 8) fill<T>(column, threads);
+  Statistics& s = column.statistics;
+  s.known = all.any;
+  if (!s.known) return;
+  s.sorted = all.ascending;
+  if (hir::is_float(column.type)) {
+    s.float_min = all.float_min;
+    s.float_max = all.float_max;
+    return;
+  }
+  s.min = all.min;
+  s.max = all.max;
+  s.unique = all.ascending && all.strict;
+  // As many values as rows: dense if no value repeats.
+  if (static_cast<uint64_t>(s.max) - static_cast<uint64_t>(s.min) != column.rows - 1) return;
+  s.dense = s.unique;
+  if (s.sorted) return;
+  with_elements(column, [&](const auto* elements) {
+    Bitset seen(column.rows);
+    s.dense = true;
+    for (uint64_t i = 0; i < column.rows && s.dense; ++i) {
+      const uint64_t at = static_cast<uint64_t>(elements[i]) - static_cast<uint64_t>(s.min);
+      s.dense = !seen.test(at);
+      seen.set(at);
+    }
+    s.unique = s.dense;
   });
+}
+
+void compute_statistics(Column& column, unsigned threads) {
+  std::vector<RangeStatistics> ranges((column.rows + rows_per_part - 1) / rows_per_part);
+  parallel_for(
+      ranges.size(),
+      [&](size_t number) {
+        const uint64_t first = number * rows_per_part;
+        ranges[number] = scan_range(column, first, std::min(first + rows_per_part, column.rows));
+      },
+      threads);
+  join_statistics(column, ranges);
 }
 
 }  // namespace rndn::data

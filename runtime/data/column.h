@@ -89,4 +89,16 @@ uint32_t foreign_row_width(uint64_t referenced_rows);
 // are read as signed, chars too as all integers of the language; bool and codes as unsigned.
 void compute_statistics(Column& column, unsigned threads = 0);
 
+// The same of a column that comes in ranges of rows: each is looked at while it is in the cache, and all are joined in
+// their order.
+struct RangeStatistics {
+  uint64_t rows = 0;
+  bool any = false;                      // saw something that is not NaN
+  bool ascending = true, strict = true;  // each above the one before
+  int64_t min = 0, max = 0, first = 0, last = 0;
+  double float_min = 0, float_max = 0, float_first = 0, float_last = 0;
+};
+RangeStatistics scan_range(const Column& column, uint64_t first, uint64_t last);
+void join_statistics(Column& column, const std::vector<RangeStatistics>& ranges);
+
 }  // namespace rndn::data

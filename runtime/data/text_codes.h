@@ -1,4 +1,4 @@
-// Numbers of distinct texts. Private to this folder.
+// Numbers of distinct texts.
 #pragma once
 #include <cstdint>
 #include <cstring>

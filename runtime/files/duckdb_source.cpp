@@ -91,14 +91,6 @@ const TypeRow* type_of(const std::string& name, std::optional<data::Decimal>& di
   return nullptr;
 }
 
-// What the system says of a file; a file that takes its place has another.
-std::string stamp_of(const std::string& path) {
-  struct stat s {};
-  if (stat(path.c_str(), &s) != 0) return "";
-  return fmt::format("{} {} {} {}.{:09} {}.{:09}", s.st_dev, s.st_ino, s.st_size, s.st_mtim.tv_sec,
-                     s.st_mtim.tv_nsec, s.st_ctim.tv_sec, s.st_ctim.tv_nsec);
-}
-
 uint64_t number_in(const std::string& cell) {
   uint64_t number = 0;
   std::from_chars(cell.data(), cell.data() + cell.size(), number);
@@ -329,6 +321,13 @@ class ScanSource final : public data::BatchSource {
 };
 
 }  // namespace
+
+std::string stamp_of(const std::string& path) {
+  struct stat s {};
+  if (stat(path.c_str(), &s) != 0) return "";
+  return fmt::format("{} {} {} {}.{:09} {}.{:09}", s.st_dev, s.st_ino, s.st_size, s.st_mtim.tv_sec,
+                     s.st_mtim.tv_nsec, s.st_ctim.tv_sec, s.st_ctim.tv_nsec);
+}
 
 Result<std::shared_ptr<Duckdb>> reader() {
   // Never closed: when a process ends, the library may be gone before it.

@@ -19,6 +19,8 @@ Result<std::unique_ptr<data::BatchSource>> open_scan(Scan scan);
 
 // The process's reader, opened by the first who asks.
 Result<std::shared_ptr<planner::Duckdb>> reader();
+// What the system says of a file; a file that takes its place has another.
+std::string stamp_of(const std::string& path);
 // An error of DuckDB about a file in our words.
 Error of_file(const std::string& place, const Error& error);
 

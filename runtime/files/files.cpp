@@ -7,6 +7,7 @@
 
 #include "libraries/base/system/files.h"
 #include "runtime/files/duckdb_source.h"
+#include "runtime/files/parquet_source.h"
 #include "runtime/planner/database.h"
 
 namespace rndn::files {
@@ -109,10 +110,12 @@ Result<std::unique_ptr<data::TableLoader>> open_files(const std::string& path,
   const ReaderRow& row = row_of(kind);
   ASSIGN_OR_RETURN(std::vector<std::string> paths, paths_of<kind>(path));
   const std::string from = fmt::format("{}({}{})", row.function, list_of(paths), row.options);
-  ASSIGN_OR_RETURN(auto source, open_scan({.place = path,
-                                           .from = from,
-                                           .paths = std::move(paths),
-                                           .is_parquet = kind == Reader::parquet}));
+  auto scan = [=] {
+    return open_scan(
+        {.place = path, .from = from, .paths = paths, .is_parquet = kind == Reader::parquet});
+  };
+  ASSIGN_OR_RETURN(auto source,
+                   kind == Reader::parquet ? open_parquet(path, paths, scan) : scan());
   return data::open_batches(table, std::move(source));
 }
 

@@ -1,14 +1,14 @@
-// Files that DuckDB's readers take, as tables: Parquet, JSON, and delimited text that is compressed
-// or cut into many files.
+// Files as tables: Parquet, JSON, and delimited text that is compressed or cut into many files.
 //
 //   data::SourceOptions options{.formats = files::formats()};
 //   data::open_source({.data = "sales/"}, schemes, options);             // a folder of such files
 //   files::open_call("read_csv", "'x.csv', header = false", "t", options);   // as SQL calls a reader
 //
-// DuckDB (runtime/planner/duckdb.h) decodes on all cores, and no query of the user's: what is asked
-// for is columns, each once. A Parquet file says its rows and columns in its footer, which is all
-// that is read when it is opened. Text is read whole for its types, and again with the first
-// columns that are needed. Without the library an error (fault world) says what to install.
+// Parquet files of plain columns and pages are read here (parquet_source.cpp). All else DuckDB
+// (runtime/planner/duckdb.h) decodes on all cores, and no query of the user's: what is asked for is
+// columns, each once. A Parquet file says its rows and columns in its footer, which is all that is
+// read when it is opened. Text is read whole for its types, and again with the first columns that
+// are needed. Without the library an error (fault world) says what to install.
 //
 // Types: bool, integers of all widths, decimals, floats, dates, times, timestamps of every unit,
 // text, enumerations. Integers and decimals of more than 18 digits must fit 64 bits, or a row that

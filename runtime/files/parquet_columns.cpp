@@ -1,0 +1,563 @@
+#include "runtime/files/parquet_columns.h"
+
+#include <algorithm>
+#include <atomic>
+#include <cstring>
+#include <limits>
+#include <mutex>
+#include <numeric>
+#include <string_view>
+
+#include "libraries/base/containers/arena.h"
+#include "libraries/base/report/utf8.h"
+#include "runtime/data/arrow_values.h"
+#include "runtime/data/source.h"
+#include "runtime/data/text_codes.h"
+
+namespace rndn::files {
+namespace {
+
+using data::Column;
+
+uint64_t rows_of(std::span<const ColumnPart> parts) {
+  return parts.empty() ? 0 : parts.back().first + parts.back().rows;
+}
+
+// Which rows are missing, once one is.
+class Validity {
+ public:
+  explicit Validity(uint64_t rows) : rows_(rows) {}
+  void mark(const BatchRows& batch) {
+    if (!batch.valid) return;
+    std::call_once(is_made_, [&] {
+      bytes_ = data::zeros(rows_);
+      std::fill_n(bytes_->data(), rows_, std::byte{1});
+    });
+    std::memcpy(bytes_->data() + batch.first, batch.valid, batch.rows);
+  }
+  std::shared_ptr<data::Bytes> take() { return std::move(bytes_); }
+
+ private:
+  const uint64_t rows_;
+  std::once_flag is_made_;
+  std::shared_ptr<data::Bytes> bytes_;
+};
+
+// ---- numbers
+
+class NumberColumn final : public ChunkedColumn {
+ public:
+  NumberColumn(const data::ArrowFormat& format, Physical type, uint32_t length,
+               std::vector<ColumnPart> parts)
+      : format_(format),
+        type_(type),
+        length_(length),
+        parts_(std::move(parts)),
+        column_(data::make_column(format.stored, rows_of(parts_))),
+        validity_(column_.rows),
+        ranges_(parts_.size()) {}
+
+  std::unique_ptr<PageSink> sink(size_t) override { return std::make_unique<Sink>(*this); }
+  void finish_part(size_t part) override {
+    const ColumnPart& p = parts_[part];
+    ranges_[part] = data::scan_range(column_, p.first, p.first + p.rows);
+  }
+  void join() override {
+    data::join_statistics(column_, ranges_);
+    column_.validity = validity_.take();
+  }
+  bool place(size_t) override { return true; }
+  Column take() override { return std::move(column_); }
+
+ private:
+  // Values as they are in a page become arrays of format_, `rows` of them dense.
+  class Sink final : public PageSink {
+   public:
+    explicit Sink(NumberColumn& column) : column_(column), bytes_(column.format_.bytes) {}
+
+    bool dictionary(std::span<const std::byte> values, uint64_t count) override {
+      if (!holds(values, 0, count)) return false;
+      count_ = count;
+      convert(values, 0, count, dictionary_.make(count * bytes_));
+      return true;
+    }
+    bool plain(const BatchRows& rows, std::span<const std::byte> page, uint64_t at) override {
+      if (!holds(page, at, rows.present)) return false;
+      if (column_.type_ != Physical::boolean && column_.type_ != Physical::fixed)
+        return put(rows, page.data() + at * bytes_);
+      convert(page, at, rows.present, dense_.make(batch_rows * bytes_));
+      return put(rows, dense_.data());
+    }
+    bool coded(const BatchRows& rows, const uint32_t* codes) override {
+      const uint32_t greatest = rows.present ? *std::max_element(codes, codes + rows.present) : 0;
+      if (rows.present && greatest >= count_) return false;
+      std::byte* to = dense_.make(batch_rows * bytes_);
+      with_width([&]<class T>(T) {
+        for (uint32_t i = 0; i < rows.present; ++i)
+          std::memcpy(to + i * sizeof(T), dictionary_.data() + codes[i] * sizeof(T), sizeof(T));
+      });
+      return put(rows, to);
+    }
+
+   private:
+    struct Wide {
+      std::byte bytes[16];
+    };
+    template <class Use>
+    void with_width(Use&& use) const {
+      switch (bytes_) {
+        case 1: return use(uint8_t{});
+        case 4: return use(uint32_t{});
+        case 8: return use(uint64_t{});
+        default: return use(Wide{});
+      }
+    }
+
+    bool holds(std::span<const std::byte> page, uint64_t at, uint64_t count) const {
+      if (count > page.size() * 8 || at > page.size() * 8) return false;
+      if (column_.type_ == Physical::boolean) return at + count <= page.size() * 8;
+      const uint64_t each = column_.type_ == Physical::fixed ? column_.length_ : bytes_;
+      return (at + count) * each <= page.size();
+    }
+
+    void convert(std::span<const std::byte> page, uint64_t at, uint64_t count,
+                 std::byte* to) const {
+      if (column_.type_ == Physical::boolean) {
+        for (uint64_t i = 0; i < count; ++i) to[i] = std::byte{data::bit(page.data(), at + i)};
+      } else if (column_.type_ == Physical::fixed) {  // a decimal, the high end first
+        const uint32_t length = column_.length_;
+        const std::byte* from = page.data() + at * length;
+        for (uint64_t i = 0; i < count; ++i, from += length, to += sizeof(Wide)) {
+          std::memset(to, length && (from[0] >> 7) == std::byte{1} ? 0xff : 0, sizeof(Wide));
+          for (uint32_t b = 0; b < length; ++b) to[b] = from[length - 1 - b];
+        }
+      } else {
+        std::memcpy(to, page.data() + at * bytes_, count * bytes_);
+      }
+    }
+
+    bool put(const BatchRows& rows, const std::byte* values) {
+      if (rows.valid) {
+        std::byte* to = spread_.make(batch_rows * bytes_);
+        std::memset(to, 0, rows.rows * size_t{bytes_});
+        with_width([&]<class T>(T) {
+          for (uint32_t i = 0; i < rows.rows; ++i)
+            if (rows.valid[i]) {
+              std::memcpy(to + i * sizeof(T), values, sizeof(T));
+              values += sizeof(T);
+            }
+        });
+        values = to;
+        column_.validity_.mark(rows);
+      }
+      const void* buffers[] = {nullptr, values};
+      ArrowArray array{};
+      array.length = rows.rows;
+      array.n_buffers = 2;
+      array.buffers = buffers;
+      data::FirstFailedRow failure;
+      data::put_values({.array = &array, .first = 0, .rows = rows.rows, .at = rows.first},
+                       column_.format_, column_.column_, failure);
+      return !failure.get();
+    }
+
+    NumberColumn& column_;
+    const uint8_t bytes_;
+    Buffer dictionary_, dense_, spread_;
+    uint64_t count_ = 0;  // in the dictionary
+  };
+
+  const data::ArrowFormat& format_;
+  const Physical type_;
+  const uint32_t length_;
+  const std::vector<ColumnPart> parts_;
+  Column column_;
+  Validity validity_;
+  std::vector<data::RangeStatistics> ranges_;
+};
+
+// ---- texts
+
+bool is_ascii(std::span<const std::byte> bytes) {
+  uint64_t all = 0;
+  size_t at = 0;
+  for (; at + 8 <= bytes.size(); at += 8) {
+    uint64_t word;
+    std::memcpy(&word, bytes.data() + at, 8);
+    all |= word;
+  }
+  for (; at < bytes.size(); ++at) all |= static_cast<uint64_t>(bytes[at]);
+  return (all & 0x8080808080808080) == 0;
+}
+
+bool is_utf8(std::string_view text) {
+  while (!text.empty()) {
+    const size_t length = utf8_length(text);
+    if (length == 0) return false;
+    text.remove_prefix(length);
+  }
+  return true;
+}
+
+// Texts of a page: 4 bytes of length and the characters, each.
+class TextCursor {
+ public:
+  TextCursor() = default;
+  explicit TextCursor(std::span<const std::byte> page) : rest_(page), is_ascii_(is_ascii(page)) {}
+  // Null: there is none that is a text.
+  const char* next(size_t& size) {
+    uint32_t length;
+    if (rest_.size() < sizeof length) return nullptr;
+    std::memcpy(&length, rest_.data(), sizeof length);
+    if (length > rest_.size() - sizeof length || length > data::longest_text) return nullptr;
+    const auto* text = reinterpret_cast<const char*>(rest_.data()) + sizeof length;
+    if (!is_ascii_ && !is_utf8({text, length})) return nullptr;
+    rest_ = rest_.subspan(sizeof length + length);
+    size = length;
+    return text;
+  }
+
+ private:
+  std::span<const std::byte> rest_;
+  bool is_ascii_ = true;
+};
+
+constexpr uint64_t nowhere = UINT64_MAX;
+
+class TextColumn final : public ChunkedColumn {
+ public:
+  TextColumn(hir::BasicType type, std::vector<ColumnPart> parts)
+      : type_(type),
+        rows_(rows_of(parts)),
+        limit_(data::dictionary_limit(rows_)),
+        validity_(rows_),
+        parts_(parts.size()),
+        ranges_(parts.size()) {
+    for (size_t p = 0; p < parts.size(); ++p) {
+      parts_[p].place = parts[p];
+      parts_[p].region = parts_[p].pad_at = characters_;
+      characters_ += parts[p].characters;
+    }
+  }
+
+  std::unique_ptr<PageSink> sink(size_t part) override {
+    return std::make_unique<Sink>(*this, parts_[part]);
+  }
+  void finish_part(size_t) override {}
+
+  void join() override {
+    if (!too_many_ && number_all()) {
+      column_ = data::make_column(type_, rows_, data::Encoding::dictionary,
+                                  data::code_width(values_.size()));
+      column_.dictionary->values = std::move(values_);
+      return;
+    }
+    too_many_ = true;
+    make_room();
+  }
+  bool place(size_t p) override {
+    Part& part = parts_[p];
+    if (too_many_) return part.is_copied || copy(part);
+    part.with_codes([&]<class From>(const From* codes) {
+      auto store = [&]<class To>(To* to) {
+        for (uint64_t i = 0; i < part.place.rows; ++i)
+          to[i] = static_cast<To>(part.joined[codes[i]]);
+      };
+      std::byte* to = column_.data->data() + part.place.first * column_.width;
+      if (column_.width == 1)
+        store(reinterpret_cast<uint8_t*>(to));
+      else if (column_.width == 2)
+        store(reinterpret_cast<uint16_t*>(to));
+      else
+        store(reinterpret_cast<uint32_t*>(to));
+    });
+    part.codes = {};
+    ranges_[p] = data::scan_range(column_, part.place.first, part.place.first + part.place.rows);
+    return true;
+  }
+  Column take() override {
+    if (too_many_) {
+      column_ = data::make_column(type_, 0, data::Encoding::text);
+      column_.rows = rows_;
+      column_.data = std::move(handles_);
+      column_.pad = std::move(pad_);
+    } else {
+      data::join_statistics(column_, ranges_);
+    }
+    column_.validity = validity_.take();
+    return std::move(column_);
+  }
+
+ private:
+  struct Part {
+    ColumnPart place;
+    uint64_t region = 0, pad_at = 0;      // where its characters begin, and go on
+    Buffer kept;                          // the dictionary
+    Arena others;                         // texts that it has not
+    std::vector<std::string_view> texts;  // by code
+    std::vector<uint64_t> first_rows;     // of each: where it stands first; nowhere
+    std::vector<uint32_t> joined;         // of each: the column's code,
+    std::vector<uint64_t> handles;        // or where the text is
+    Buffer codes;
+    uint8_t width = 0;  // bytes of a code; 0: there is none yet
+    uint64_t done = 0;  // rows
+    bool is_copied = false;
+
+    template <class Use>
+    void with_codes(Use&& use) {
+      if (width == 1)
+        use(reinterpret_cast<uint8_t*>(codes.data()));
+      else if (width == 2)
+        use(reinterpret_cast<uint16_t*>(codes.data()));
+      else
+        use(reinterpret_cast<uint32_t*>(codes.data()));
+    }
+    // Room for codes of all rows, at least as wide.
+    void widen(uint8_t wider) {
+      if (width >= wider) return;
+      Buffer old = std::move(codes);
+      codes = {};
+      codes.make(place.rows * wider);
+      const uint8_t before = std::exchange(width, wider);
+      if (done == 0) return;
+      with_codes([&]<class To>(To* to) {
+        if (before == 1)
+          std::copy_n(reinterpret_cast<const uint8_t*>(old.data()), done, to);
+        else
+          std::copy_n(reinterpret_cast<const uint16_t*>(old.data()), done, to);
+      });
+    }
+  };
+
+  class Sink final : public PageSink {
+   public:
+    Sink(TextColumn& column, Part& part) : column_(column), part_(part) {}
+
+    bool dictionary(std::span<const std::byte> values, uint64_t count) override {
+      if (count > values.size() / 4) return false;  // the length of each
+      std::byte* kept = part_.kept.make(values.size());
+      std::memcpy(kept, values.data(), values.size());
+      TextCursor cursor({kept, values.size()});
+      for (uint64_t i = 0; i < count; ++i) {
+        size_t size = 0;
+        const char* text = cursor.next(size);
+        if (!text) return false;
+        part_.texts.push_back({text, size});
+      }
+      in_dictionary_ = unseen_ = count;
+      part_.first_rows.assign(count, nowhere);
+      // One more code is for rows that are missing.
+      part_.widen(count < 1 << 8 ? 1 : count < 1 << 16 ? 2 : 4);
+      return !column_.too_many_ || column_.copy(part_);
+    }
+
+    bool coded(const BatchRows& rows, const uint32_t* codes) override {
+      if (rows.present && *std::max_element(codes, codes + rows.present) >= in_dictionary_)
+        return false;
+      if (!may_stay_coded()) return false;
+      if (part_.is_copied) {
+        uint64_t* to = column_.handles() + rows.first;
+        for_present(rows, [&](uint32_t i) { return to[i] = part_.handles[*codes++], true; });
+        return finish(rows);
+      }
+      const bool may_be_first = unseen_ > 0;
+      const uint64_t empty = rows.valid ? number_empty(rows) : 0;
+      part_.with_codes([&]<class T>(T* to) {
+        to += part_.done;
+        if (!rows.valid) {
+          for (uint32_t i = 0; i < rows.rows; ++i) to[i] = static_cast<T>(codes[i]);
+        } else {
+          for (uint32_t i = 0, next = 0; i < rows.rows; ++i)
+            to[i] = static_cast<T>(rows.valid[i] ? codes[next++] : empty);
+        }
+      });
+      if (may_be_first)
+        for_present(rows, [&](uint32_t i) { return see(*codes++, rows.first + i), true; });
+      return finish(rows);
+    }
+
+    bool plain(const BatchRows& rows, std::span<const std::byte> page, uint64_t at) override {
+      if (at == 0) cursor_ = TextCursor(page);
+      if (!may_stay_coded()) return false;
+      if (part_.is_copied) return copy_plain(rows);
+      if (!numbers_) number_dictionary();
+      part_.widen(4);
+      const auto empty = static_cast<uint32_t>(rows.valid ? number_empty(rows) : 0);
+      bool ok = true;
+      part_.with_codes([&]<class T>(T* to) {
+        to += part_.done;
+        if (rows.valid) std::fill_n(to, rows.rows, static_cast<T>(empty));
+        ok = for_present(rows, [&](uint32_t i) {
+          size_t size = 0;
+          const char* text = cursor_.next(size);
+          if (text) to[i] = static_cast<T>(number({text, size}, rows.first + i));
+          return text != nullptr;
+        });
+      });
+      if (part_.texts.size() > column_.limit_ + in_dictionary_ + 1) column_.too_many_ = true;
+      return ok && finish(rows);
+    }
+
+   private:
+    // Calls use(row of the batch) for those that are there, while it returns true.
+    template <class Use>
+    static bool for_present(const BatchRows& rows, Use&& use) {
+      for (uint32_t i = 0; i < rows.rows; ++i)
+        if ((!rows.valid || rows.valid[i]) && !use(i)) return false;
+      return true;
+    }
+
+    // Turns codes into texts where those of the column are too many.
+    bool may_stay_coded() {
+      return part_.is_copied || !column_.too_many_.load(std::memory_order_relaxed) ||
+             column_.copy(part_);
+    }
+
+    bool copy_plain(const BatchRows& rows) {
+      uint64_t* to = column_.handles() + rows.first;
+      auto* pad = reinterpret_cast<char*>(column_.pad_->data());
+      const uint64_t end = part_.region + part_.place.characters;
+      const bool ok = for_present(rows, [&](uint32_t i) {
+        size_t size = 0;
+        const char* text = cursor_.next(size);
+        if (!text || size > end - part_.pad_at) return false;
+        // What is copied beyond the text is written over by the next, and within the region.
+        if (size <= 32 && end - part_.pad_at >= 32)
+          std::memcpy(pad + part_.pad_at, text, 32);
+        else
+          std::memcpy(pad + part_.pad_at, text, size);
+        to[i] = part_.pad_at << 24 | size;
+        part_.pad_at += size;
+        return true;
+      });
+      return ok && finish(rows);
+    }
+
+    bool finish(const BatchRows& rows) {
+      column_.validity_.mark(rows);
+      part_.done += rows.rows;
+      return true;
+    }
+
+    void see(uint64_t code, uint64_t row) {
+      uint64_t& first = part_.first_rows[code];
+      if (row >= first) return;
+      if (first == nowhere && code < in_dictionary_) --unseen_;
+      first = row;
+    }
+    // The code of the empty text, which missing rows have.
+    uint64_t number_empty(const BatchRows& rows) {
+      if (empty_ == nowhere) {
+        const auto& texts = part_.texts;
+        empty_ = static_cast<uint64_t>(
+            std::find_if(texts.begin(), texts.end(), [](auto t) { return t.empty(); }) -
+            texts.begin());
+        if (empty_ == texts.size()) add("");
+        part_.widen(empty_ < 1 << 8 ? 1 : empty_ < 1 << 16 ? 2 : 4);
+      }
+      for (uint32_t i = 0; i < rows.rows && part_.first_rows[empty_] == nowhere; ++i)
+        if (!rows.valid[i]) see(empty_, rows.first + i);
+      return empty_;
+    }
+    void add(std::string_view text) {
+      part_.texts.push_back(text);
+      part_.first_rows.push_back(nowhere);
+    }
+
+    // From now on texts are looked up: those of the dictionary first.
+    void number_dictionary() {
+      numbers_ = std::make_unique<data::TextCodes>();
+      for (uint64_t code = 0; code < part_.texts.size(); ++code)
+        if (numbers_->add(part_.texts[code]) == code_of_.size()) code_of_.push_back(code);
+    }
+    uint64_t number(std::string_view text, uint64_t row) {
+      const uint32_t known =
+          numbers_->add(text, [&](std::string_view t) { return part_.others.copy(t); });
+      if (known == code_of_.size()) {
+        code_of_.push_back(part_.texts.size());
+        if (text.empty()) empty_ = part_.texts.size();
+        add(numbers_->texts()[known]);
+      }
+      see(code_of_[known], row);
+      return code_of_[known];
+    }
+
+    TextColumn& column_;
+    Part& part_;
+    TextCursor cursor_;
+    uint64_t in_dictionary_ = 0, unseen_ = 0, empty_ = nowhere;
+    std::unique_ptr<data::TextCodes> numbers_;
+    std::vector<uint64_t> code_of_;  // of each number
+  };
+
+  uint64_t* handles() {
+    make_room();
+    return reinterpret_cast<uint64_t*>(handles_->data());
+  }
+  void make_room() {
+    std::call_once(has_room_, [&] {
+      handles_ = data::zeros(rows_ * 8);
+      pad_ = data::zeros(characters_);
+    });
+  }
+
+  // The texts that have codes go to the part's region; false: it is too small.
+  bool copy(Part& part) {
+    uint64_t* to = handles() + part.place.first;
+    auto* pad = reinterpret_cast<char*>(pad_->data());
+    const uint64_t end = part.region + part.place.characters;
+    for (std::string_view text : part.texts) {
+      if (text.size() > end - part.pad_at) return false;
+      if (!text.empty()) std::memcpy(pad + part.pad_at, text.data(), text.size());
+      part.handles.push_back(part.pad_at << 24 | text.size());
+      part.pad_at += text.size();
+    }
+    if (part.done > 0)
+      part.with_codes([&]<class T>(const T* codes) {
+        for (uint64_t i = 0; i < part.done; ++i) to[i] = part.handles[codes[i]];
+      });
+    part.codes = {};
+    part.is_copied = true;
+    return true;
+  }
+
+  // One number for each text of the column; false: they are too many.
+  bool number_all() {
+    data::TextCodes all;
+    std::vector<uint32_t> order;
+    for (Part& part : parts_) {
+      order.clear();
+      for (uint32_t code = 0; code < part.texts.size(); ++code)
+        if (part.first_rows[code] != nowhere) order.push_back(code);
+      std::sort(order.begin(), order.end(),
+                [&](uint32_t a, uint32_t b) { return part.first_rows[a] < part.first_rows[b]; });
+      part.joined.resize(part.texts.size());
+      for (uint32_t code : order) part.joined[code] = all.add(part.texts[code]);
+      if (all.texts().size() > limit_) return false;
+    }
+    values_.assign(all.texts().begin(), all.texts().end());
+    return true;
+  }
+
+  const hir::BasicType type_;
+  const uint64_t rows_, limit_;
+  uint64_t characters_ = 0;
+  Validity validity_;
+  std::vector<Part> parts_;
+  std::vector<data::RangeStatistics> ranges_;
+  std::atomic<bool> too_many_{false};
+  std::once_flag has_room_;
+  std::shared_ptr<data::Bytes> handles_, pad_;
+  std::vector<std::string> values_;
+  Column column_;
+};
+
+}  // namespace
+
+std::unique_ptr<ChunkedColumn> make_column(const data::ArrowFormat& format, Physical type,
+                                           uint32_t length, std::vector<ColumnPart> parts) {
+  if (data::is_text(format)) return std::make_unique<TextColumn>(format.stored, std::move(parts));
+  return std::make_unique<NumberColumn>(format, type, length, std::move(parts));
+}
+
+}  // namespace rndn::files

@@ -1,0 +1,508 @@
+// Reading of Parquet files, column chunk by column chunk.
+//
+// Footers are read when the table is opened; they say its columns, its rows and where each column's
+// chunk of each row group is. Chunks of all columns that are asked for are then read and decoded on
+// all cores. Taken are files whose columns are not nested and have types as below, in pages as
+// parquet_pages.h has them, not compressed or by Snappy: what DuckDB, Arrow, Spark and their kin
+// write if they are not told otherwise. The other reader takes all other columns, those that seem
+// damaged as well, so that its words for what is wrong stand.
+#include "runtime/files/parquet_source.h"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <atomic>
+#include <cerrno>
+#include <cstring>
+#include <map>
+#include <mutex>
+
+#include "libraries/base/system/parallel.h"
+#include "runtime/files/duckdb_source.h"
+#include "runtime/files/parquet_columns.h"
+#include "runtime/files/parquet_footer.h"
+
+namespace rndn::files {
+namespace {
+
+using data::ArrowFormat;
+using data::Meaning;
+using hir::BasicType;
+using enum data::ArrowLayout;
+
+// ---- types
+
+// A column's type by what the file says: its physical type, and its logical type or, in older
+// files, its converted type. 0 or -1: none.
+struct TypeRow {
+  Physical physical;
+  int64_t logical, converted;
+  ArrowFormat format;
+  int64_t bits = 0;  // of integers
+  bool is_signed = false;
+  int64_t unit = 0;  // of timestamps: 1 milliseconds, 2 microseconds
+  bool is_utc = false;
+};
+constexpr int64_t string_ = 1, decimal_ = 5, date_ = 6, timestamp_ = 8, integer_ = 10;
+constexpr TypeRow types[] = {
+    {Physical::boolean, 0, -1, {"", "BOOLEAN", bytes, 1, BasicType::boolean}},
+    {Physical::int32, 0, -1, {"", "INTEGER", signed_, 4, BasicType::i32}},
+    {Physical::int32, integer_, 15, {"", "TINYINT", signed_, 4, BasicType::i8}, 8, true},
+    {Physical::int32, integer_, 16, {"", "SMALLINT", signed_, 4, BasicType::i16}, 16, true},
+    {Physical::int32, integer_, 17, {"", "INTEGER", signed_, 4, BasicType::i32}, 32, true},
+    {Physical::int32, integer_, 11, {"", "UTINYINT", unsigned_, 4, BasicType::i16, Meaning::u8}, 8},
+    {Physical::int32,
+     integer_,
+     12,
+     {"", "USMALLINT", unsigned_, 4, BasicType::i32, Meaning::u16},
+     16},
+    {Physical::int32,
+     integer_,
+     13,
+     {"", "UINTEGER", unsigned_, 4, BasicType::i64, Meaning::u32},
+     32},
+    {Physical::int32, date_, 6, {"", "DATE", signed_, 4, BasicType::date}},
+    {Physical::int32, decimal_, 5, {"", "DECIMAL", decimal, 4, BasicType::i64}},
+    {Physical::int64, 0, -1, {"", "BIGINT", signed_, 8, BasicType::i64}},
+    {Physical::int64, integer_, 18, {"", "BIGINT", signed_, 8, BasicType::i64}, 64, true},
+    {Physical::int64,
+     integer_,
+     14,
+     {"", "UBIGINT", unsigned_, 8, BasicType::i64, Meaning::hugeint},
+     64},
+    {Physical::int64, decimal_, 5, {"", "DECIMAL", decimal, 8, BasicType::i64}},
+    {Physical::int64,
+     timestamp_,
+     -1,
+     {"", "TIMESTAMP", signed_, 8, BasicType::i64, Meaning::timestamp, 1000},
+     0,
+     false,
+     1,
+     false},
+    {Physical::int64,
+     timestamp_,
+     -1,
+     {"", "TIMESTAMP", signed_, 8, BasicType::i64, Meaning::timestamp},
+     0,
+     false,
+     2,
+     false},
+    {Physical::int64,
+     timestamp_,
+     -1,
+     {"", "TIMESTAMP WITH TIME ZONE", signed_, 8, BasicType::i64, Meaning::timestamp_utc, 1000},
+     0,
+     false,
+     1,
+     true},
+    {Physical::int64,
+     timestamp_,
+     -1,
+     {"", "TIMESTAMP WITH TIME ZONE", signed_, 8, BasicType::i64, Meaning::timestamp_utc},
+     0,
+     false,
+     2,
+     true},
+    {Physical::fixed, decimal_, 5, {"", "DECIMAL", decimal, 16, BasicType::i64}},
+    {Physical::float_, 0, -1, {"", "FLOAT", floats, 4, BasicType::f32}},
+    {Physical::double_, 0, -1, {"", "DOUBLE", floats, 8, BasicType::f64}},
+    {Physical::bytes, string_, 0, {"", "VARCHAR", pointers, 16, BasicType::str}},
+};
+
+// Null: another reader knows it, or nobody does.
+const TypeRow* type_of(const SchemaElement& e) {
+  for (const TypeRow& row : types) {
+    if (e.type != static_cast<int64_t>(row.physical)) continue;
+    if (e.logical ? e.logical != row.logical : e.converted.value_or(-1) != row.converted) continue;
+    if (e.logical == 0 && row.logical == timestamp_) continue;
+    if (e.logical == integer_ && (e.bits != row.bits || e.is_signed != row.is_signed)) continue;
+    if (e.logical == timestamp_ && (e.unit != row.unit || e.is_utc != row.is_utc)) continue;
+    return &row;
+  }
+  return nullptr;
+}
+
+// A column of the table as its files have it.
+struct Leaf {
+  std::string name;
+  const TypeRow* type = nullptr;
+  bool may_miss = false;
+  uint32_t length = 0;  // of type `fixed`
+  std::optional<data::Decimal> decimal;
+  size_t chunk = 0;  // of each row group
+
+  bool operator==(const Leaf&) const = default;
+};
+
+// The columns that are not nested and have a type that is known; `all`: the others are none.
+std::vector<Leaf> leaves_of(const Footer& footer, bool& all) {
+  std::vector<Leaf> leaves;
+  size_t chunk = 0;
+  all = true;
+  for (size_t i = 1; i < footer.schema.size();) {
+    const SchemaElement& e = footer.schema[i];
+    if (e.children != 0 || !e.type) {  // its nodes follow
+      all = false;
+      int64_t open = 1;
+      for (; open > 0 && i < footer.schema.size(); ++i) {
+        const SchemaElement& node = footer.schema[i];
+        if (node.children < 0) return leaves;
+        open += node.children - 1;
+        chunk += node.children == 0;
+      }
+      continue;
+    }
+    Leaf leaf{.name = e.name, .type = type_of(e), .may_miss = e.repetition == 1, .chunk = chunk};
+    if (leaf.type && leaf.type->format.layout == decimal) {
+      if (e.precision < 1 || e.precision > 38 || e.scale < 0 || e.scale > e.precision)
+        leaf.type = nullptr;
+      leaf.decimal =
+          data::Decimal{static_cast<uint8_t>(e.precision), static_cast<uint8_t>(e.scale)};
+    }
+    if (leaf.type && leaf.type->physical == Physical::fixed) {
+      if (e.type_length < 1 || e.type_length > 16) leaf.type = nullptr;
+      leaf.length = static_cast<uint32_t>(std::clamp<int64_t>(e.type_length, 0, 16));
+    }
+    if (leaf.type && e.repetition <= 1 && !e.name.empty())
+      leaves.push_back(std::move(leaf));
+    else
+      all = false;
+    ++chunk;
+    ++i;
+  }
+  return leaves;
+}
+
+// ---- files
+
+// A descriptor that is closed.
+class OpenFile {
+ public:
+  explicit OpenFile(const std::string& path)
+      : descriptor_(open(path.c_str(), O_RDONLY | O_CLOEXEC)) {}
+  ~OpenFile() {
+    if (descriptor_ >= 0) close(descriptor_);
+  }
+  OpenFile(const OpenFile&) = delete;
+  bool read(uint64_t at, std::span<std::byte> to) const {
+    while (!to.empty()) {
+      const ssize_t got = pread(descriptor_, to.data(), to.size(), static_cast<off_t>(at));
+      if (got < 0 && errno == EINTR) continue;
+      if (got <= 0) return false;
+      to = to.subspan(static_cast<size_t>(got));
+      at += static_cast<uint64_t>(got);
+    }
+    return true;
+  }
+
+ private:
+  const int descriptor_;
+};
+
+struct ParquetFile {
+  std::string path, stamp;
+  uint64_t size = 0, first = 0, rows = 0;
+  Footer footer;
+};
+
+// The end of the file: the footer, its length, and four characters. None: it is no such file.
+std::optional<Footer> footer_of(const std::string& path, uint64_t size) {
+  constexpr uint64_t tail = 8;
+  const OpenFile file(path);
+  std::byte end[tail];
+  if (size < tail || !file.read(size - tail, end)) return std::nullopt;
+  uint32_t length;
+  std::memcpy(&length, end, sizeof length);
+  if (std::memcmp(end + 4, "PAR1", 4) != 0 || length > size - tail) return std::nullopt;
+  std::vector<std::byte> bytes(length);
+  if (!file.read(size - tail - length, bytes)) return std::nullopt;
+  std::optional<Footer> footer = read_footer(bytes);
+  if (!footer || footer->rows < 0) return std::nullopt;
+  uint64_t rows = 0;
+  for (const RowGroup& group : footer->groups) {
+    if (group.rows < 0 || group.rows > footer->rows) return std::nullopt;
+    rows += static_cast<uint64_t>(group.rows);
+  }
+  if (rows != static_cast<uint64_t>(footer->rows)) return std::nullopt;
+  return footer;
+}
+
+constexpr uint64_t decodable = uint64_t{1} << static_cast<unsigned>(Encoding::plain) |
+                               uint64_t{1} << static_cast<unsigned>(Encoding::plain_dictionary) |
+                               uint64_t{1} << static_cast<unsigned>(Encoding::rle) |
+                               uint64_t{1} << static_cast<unsigned>(Encoding::rle_dictionary);
+
+// Where its pages are: the dictionary's first.
+uint64_t begin_of(const Chunk& c) {
+  return static_cast<uint64_t>(
+      c.dictionary_at.value_or(0) > 0 ? std::min(*c.dictionary_at, c.data_at) : c.data_at);
+}
+
+bool is_plain(const Chunk& c, const Leaf& leaf, const RowGroup& group, uint64_t file_size) {
+  return !c.is_elsewhere && c.path == leaf.name &&
+         c.type == static_cast<int64_t>(leaf.type->physical) && c.values == group.rows &&
+         (c.codec == static_cast<int64_t>(Codec::none) ||
+          c.codec == static_cast<int64_t>(Codec::snappy)) &&
+         (c.encodings & ~decodable) == 0 && c.data_at > 0 && c.compressed >= 0 &&
+         c.uncompressed >= 0 && begin_of(c) <= file_size &&
+         static_cast<uint64_t>(c.compressed) <= file_size - begin_of(c);
+}
+
+// Bytes of text that a chunk can hold: its pages', less the length of each text where all stand in
+// plain pages.
+uint64_t characters_of(const Chunk& c) {
+  const auto all = static_cast<uint64_t>(c.uncompressed);
+  const bool is_coded =
+      c.encodings & ~(uint64_t{1} | uint64_t{1} << static_cast<unsigned>(Encoding::rle));
+  if (is_coded || !c.nulls || *c.nulls < 0 || *c.nulls > c.values) return all;
+  return all - std::min(all, static_cast<uint64_t>(c.values - *c.nulls) * 4);
+}
+
+// Hive's folders `key=value` are columns, which hide those of the files.
+bool is_key_of_folder(const std::string& path, const std::string& name) {
+  return ("/" + path).find("/" + name + "=") != std::string::npos;
+}
+
+class ParquetSource final : public data::BatchSource {
+ public:
+  ParquetSource(const std::string& where, std::vector<ParquetFile> files, OpenOther open_other)
+      : files_(std::move(files)), open_other_(std::move(open_other)) {
+    place = where;
+    uint64_t rows = 0;
+    for (ParquetFile& file : files_) {
+      file.first = rows;
+      rows += file.rows = static_cast<uint64_t>(file.footer.rows);
+    }
+    rows_ = rows;
+  }
+
+  // The columns that are said by the files alone, or by the other reader.
+  Result<void> describe_columns() {
+    bool all = true, same = true;
+    leaves_ = leaves_of(files_[0].footer, all);
+    for (const ParquetFile& file : files_) {
+      bool ignored;
+      if (&file != &files_[0]) same &= leaves_of(file.footer, ignored) == leaves_;
+      for (const Leaf& leaf : leaves_) all &= !is_key_of_folder(file.path, leaf.name);
+      all &= file.path.find('=') == std::string::npos;
+    }
+    if (!same) leaves_.clear();
+    if (all && same && !has_repeated_names()) {
+      for (const Leaf& leaf : leaves_)
+        columns.push_back({leaf.name, {.format = &leaf.type->format, .decimal = leaf.decimal}});
+      for (size_t i = 0; i < leaves_.size(); ++i) leaf_of_.push_back(i);
+      return {};
+    }
+    RETURN_IF_ERROR(open_other());
+    columns = other_->columns;
+    refused = other_->refused;
+    for (const Column& c : columns) leaf_of_.push_back(leaf_for(c));
+    return {};
+  }
+
+  Result<uint64_t> rows() override { return rows_; }
+  std::optional<uint64_t> rows_at_hand() const override { return rows_; }
+  std::string fingerprint() const override { return ""; }
+  std::string describe(uint64_t row) override {
+    for (const ParquetFile& file : files_)
+      if (row >= file.first && row - file.first < file.rows)
+        return fmt::format("{}: row {}", file.path, row - file.first + 1);
+    return fmt::format("{}: row {}", place, row + 1);
+  }
+
+  Result<void> read(std::span<const size_t> wanted, const Begin& begin, const Take& take) override {
+    Result<void> opened = open_other();
+    if (!opened)
+      return problem_.empty() ? opened : input_error("{} ({})", problem_, opened.error().message);
+    std::vector<size_t> positions;
+    for (size_t c : wanted) {
+      const auto found =
+          std::find_if(other_->columns.begin(), other_->columns.end(),
+                       [&](const Column& other) { return other.name == columns[c].name; });
+      if (found == other_->columns.end())
+        return input_error("{}: it has changed since it was opened", place);
+      positions.push_back(static_cast<size_t>(found - other_->columns.begin()));
+    }
+    // Which may have another form there: the caller reads by the forms of `columns`.
+    for (size_t i = 0; i < wanted.size(); ++i)
+      columns[wanted[i]].type = other_->columns[positions[i]].type;
+    return other_->read(positions, begin, take);
+  }
+
+  Result<std::vector<std::optional<data::Column>>> make(std::span<const size_t> wanted) override;
+
+ private:
+  struct Making {
+    const Leaf* leaf;
+    std::unique_ptr<ChunkedColumn> column;
+    std::atomic<bool> failed{false};
+  };
+  struct Part {
+    const ParquetFile* file;
+    size_t group;
+    uint64_t first;  // row of the table
+  };
+  static constexpr size_t no_leaf = SIZE_MAX;
+
+  bool has_repeated_names() const {
+    for (const Leaf& a : leaves_)
+      for (const Leaf& b : leaves_)
+        if (&a != &b && strcasecmp(a.name.c_str(), b.name.c_str()) == 0) return true;
+    return false;
+  }
+  size_t leaf_for(const Column& c) const {
+    size_t found = no_leaf;
+    for (size_t i = 0; i < leaves_.size(); ++i) {
+      if (leaves_[i].name != c.name) continue;
+      const ArrowFormat &mine = leaves_[i].type->format, &its = *c.type.format;
+      if (found != no_leaf || mine.stored != its.stored || mine.meaning != its.meaning ||
+          leaves_[i].decimal != c.type.decimal)
+        return no_leaf;
+      found = i;
+    }
+    for (const ParquetFile& file : files_)
+      if (is_key_of_folder(file.path, c.name)) return no_leaf;
+    return found;
+  }
+
+  Result<void> open_other() {
+    if (other_) return {};
+    ASSIGN_OR_RETURN(other_, open_other_());
+    return {};
+  }
+  Result<void> check_unchanged() const {
+    for (const ParquetFile& file : files_)
+      if (stamp_of(file.path) != file.stamp)
+        return input_error("{}: it has changed since it was opened", file.path);
+    return {};
+  }
+
+  std::vector<Part> parts() const {
+    std::vector<Part> parts;
+    for (const ParquetFile& file : files_) {
+      uint64_t first = file.first;
+      for (size_t g = 0; g < file.footer.groups.size(); ++g) {
+        parts.push_back({&file, g, first});
+        first += static_cast<uint64_t>(file.footer.groups[g].rows);
+      }
+    }
+    return parts;
+  }
+
+  void fail(Making& making, const Part& part, const char* wrong) {
+    if (making.failed.exchange(true)) return;
+    std::lock_guard lock(mutex_);
+    problem_ = fmt::format("{}: column `{}`, row group {}: {}", part.file->path, making.leaf->name,
+                           part.group, wrong);
+  }
+  void decode(Making& making, const Part& part, size_t number, Buffer& bytes, Buffer& scratch);
+
+  std::vector<ParquetFile> files_;
+  const OpenOther open_other_;
+  std::unique_ptr<data::BatchSource> other_;
+  std::vector<Leaf> leaves_;
+  std::vector<size_t> leaf_of_;  // by column; no_leaf: the other reader has it
+  uint64_t rows_ = 0;
+  std::mutex mutex_;
+  std::string problem_;  // why a column was left to the other reader
+};
+
+void ParquetSource::decode(Making& making, const Part& part, size_t number, Buffer& bytes,
+                           Buffer& scratch) {
+  const RowGroup& group = part.file->footer.groups[part.group];
+  const Chunk& chunk = group.chunks[making.leaf->chunk];
+  const auto size = static_cast<size_t>(chunk.compressed);
+  const std::span<std::byte> read(bytes.make(size), size);
+  if (!OpenFile(part.file->path).read(begin_of(chunk), read))
+    return fail(making, part, "it cannot be read");
+  const auto sink = making.column->sink(number);
+  const char* wrong =
+      decode_chunk(read, {making.leaf->type->physical, making.leaf->may_miss, chunk.codec},
+                   part.first, static_cast<uint64_t>(group.rows), scratch, *sink);
+  if (wrong) return fail(making, part, wrong);
+  making.column->finish_part(number);
+}
+
+Result<std::vector<std::optional<data::Column>>> ParquetSource::make(
+    std::span<const size_t> wanted) {
+  std::vector<std::optional<data::Column>> made(wanted.size());
+  if (rows_ > data::longest_vector) return made;
+  const std::vector<Part> parts = this->parts();
+  std::vector<std::unique_ptr<Making>> makings;
+  std::vector<size_t> place_of;
+  for (size_t i = 0; i < wanted.size(); ++i) {
+    const size_t position = leaf_of_[wanted[i]];
+    if (position == no_leaf) continue;
+    const Leaf& leaf = leaves_[position];
+    std::vector<ColumnPart> places;
+    for (const Part& part : parts) {
+      const RowGroup& group = part.file->footer.groups[part.group];
+      if (leaf.chunk >= group.chunks.size() ||
+          !is_plain(group.chunks[leaf.chunk], leaf, group, part.file->size))
+        break;
+      places.push_back(
+          {part.first, static_cast<uint64_t>(group.rows), characters_of(group.chunks[leaf.chunk])});
+    }
+    if (places.size() != parts.size()) continue;
+    auto making = std::make_unique<Making>();
+    making->leaf = &leaf;
+    making->column =
+        make_column(leaf.type->format, leaf.type->physical, leaf.length, std::move(places));
+    makings.push_back(std::move(making));
+    place_of.push_back(i);
+  }
+  if (makings.empty()) return made;
+
+  // Chunks of one row group lie side by side in the file, and texts show early how many they are.
+  ThreadPool pool(static_cast<unsigned>(
+      std::clamp<size_t>(makings.size() * parts.size(), 1, hardware_threads())));
+  struct Scratch {
+    Buffer bytes, page;
+  };
+  std::vector<Scratch> scratch(pool.threads());
+  pool.run(makings.size() * parts.size(), [&](size_t i, unsigned worker) {
+    Making& making = *makings[i % makings.size()];
+    const size_t number = i / makings.size();
+    if (!making.failed)
+      decode(making, parts[number], number, scratch[worker].bytes, scratch[worker].page);
+  });
+  pool.run(makings.size(), [&](size_t m, unsigned) {
+    if (!makings[m]->failed) makings[m]->column->join();
+  });
+  pool.run(makings.size() * parts.size(), [&](size_t i, unsigned) {
+    Making& making = *makings[i % makings.size()];
+    const size_t number = i / makings.size();
+    if (!making.failed && !making.column->place(number))
+      fail(making, parts[number], "its texts are longer than the file says");
+  });
+  RETURN_IF_ERROR(check_unchanged());
+  for (size_t m = 0; m < makings.size(); ++m)
+    if (!makings[m]->failed) made[place_of[m]] = makings[m]->column->take();
+  return made;
+}
+
+}  // namespace
+
+Result<std::unique_ptr<data::BatchSource>> open_parquet(const std::string& place,
+                                                        std::vector<std::string> paths,
+                                                        OpenOther open_other) {
+  std::vector<ParquetFile> files;
+  for (std::string& path : paths) {
+    struct stat s {};
+    if (stat(path.c_str(), &s) != 0 || !S_ISREG(s.st_mode)) return open_other();
+    ParquetFile file{.path = std::move(path), .size = static_cast<uint64_t>(s.st_size)};
+    file.stamp = stamp_of(file.path);
+    std::optional<Footer> footer = footer_of(file.path, file.size);
+    if (!footer || footer->schema.empty()) return open_other();
+    file.footer = *std::move(footer);
+    files.push_back(std::move(file));
+  }
+  if (files.empty()) return open_other();
+  auto source = std::make_unique<ParquetSource>(place, std::move(files), std::move(open_other));
+  RETURN_IF_ERROR(source->describe_columns());
+  return std::unique_ptr<data::BatchSource>(std::move(source));
+}
+
+}  // namespace rndn::files
