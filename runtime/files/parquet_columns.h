@@ -1,7 +1,7 @@
 // Columns of chunks that are decoded on many threads. Private to this folder.
 //
-//   std::unique_ptr<ChunkedColumn> column = make_column(format, type, length, parts);
 //   auto column = make_column(format, type, length, parts);
+//   column->sink(p)      // for each part, on any thread: takes its values; then finish_part(p)
 //   column->join();      // when all parts are done, on one thread
 //   column->place(p);    // for each part, on any thread
 //   data::Column whole = column->take();

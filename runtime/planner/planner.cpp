@@ -194,11 +194,11 @@ Result<std::string> Planner::serialize(std::string_view text, Span statement, Di
 }
 
 Result<Planned> Planner::plan(Span statement, const SourceManager& sources, DiagnosticSink& sink) {
-  return plan(sources.text(statement), statement, sink, {});
+  return plan(sources.text(statement), statement, sink, {}, {});
 }
 
 Result<Planned> Planner::plan(std::string_view text, Span statement, DiagnosticSink& sink,
-                              const OpenTable& open) {
+                              const OpenTable& open, const Learn& learn) {
   const Error said{Fault::input, ""};
   auto place = [&](size_t at, size_t length) {
     const auto begin = static_cast<uint32_t>(statement.begin + at);
@@ -209,27 +209,33 @@ Result<Planned> Planner::plan(std::string_view text, Span statement, DiagnosticS
                static_cast<unsigned char>(text[at]));
     return said;
   }
-  ASSIGN_OR_RETURN(std::string answer, serialize(text, statement, sink, open));
-  answer = with_quoted_numbers(std::move(answer));
-  const Json json = Json::parse(answer, nullptr, false);
-  if (!json.is_object() || !json.contains("plans") || json["plans"].size() != 1)
-    return unexpected("give one plan", Error{Fault::input, answer.substr(0, 200)});
-  Found found;
-  try {
-    look_through(json["plans"][0], found);
-  } catch (
-      const Json::exception& wrong) {  // a field of another type than it had when this was written
-    return unexpected("give a plan of the form that is known", Error{Fault::input, wrong.what()});
-  }
-  if (found.parameter) {
-    sink.error("sql-parameter",
-               place(found.parameter->value("query_location", size_t{0}),
-                     found.parameter->value("query_location_length", size_t{0})),
-               "a parameter has no value here");
-    return said;
-  }
   Planned planned;
-  planned.reads = std::move(found.reads);
+  for (bool is_again = false;; is_again = true) {
+    ASSIGN_OR_RETURN(std::string answer, serialize(text, statement, sink, open));
+    answer = with_quoted_numbers(std::move(answer));
+    const Json json = Json::parse(answer, nullptr, false);
+    if (!json.is_object() || !json.contains("plans") || json["plans"].size() != 1)
+      return unexpected("give one plan", Error{Fault::input, answer.substr(0, 200)});
+    Found found;
+    try {
+      look_through(json["plans"][0], found);
+    } catch (const Json::exception& wrong) {  // a field of another type than it had when this was
+                                              // written
+      return unexpected("give a plan of the form that is known", Error{Fault::input, wrong.what()});
+    }
+    if (found.parameter) {
+      sink.error("sql-parameter",
+                 place(found.parameter->value("query_location", size_t{0}),
+                       found.parameter->value("query_location_length", size_t{0})),
+                 "a parameter has no value here");
+      return said;
+    }
+    planned.reads = std::move(found.reads);
+    planned.plan = std::move(answer);
+    if (is_again || !learn) break;
+    ASSIGN_OR_RETURN(const bool learnt, learn(planned.reads));
+    if (!learnt) break;
+  }
   // Whatever has a plan and columns is a query: CREATE, INSERT, SET and their like have a plan
   // only.
   auto columns = describe(text);
@@ -241,7 +247,6 @@ Result<Planned> Planner::plan(std::string_view text, Span statement, DiagnosticS
     return said;
   }
   planned.columns = *std::move(columns);
-  planned.plan = std::move(answer);
   planned.repeatable = is_repeatable(text);
   return planned;
 }

@@ -23,15 +23,16 @@ Result<planner::Planned> SqlQueries::plan(Span statement, const SourceManager& s
     RETURN_IF_ERROR(set_source(std::move(source), name));
     return true;
   };
-  ASSIGN_OR_RETURN(planner::Planned planned, planner_->plan(text, statement, sink, open));
-  bool learnt;
-  {
-    auto loading = timings.measure(Phase::data, "columns of the query");
-    ASSIGN_OR_RETURN(learnt, catalog_.learn(planned.reads));
-  }
-  if (!learnt) return planned;
-  RETURN_IF_ERROR(planner_->set_catalog(catalog_.catalog()));
-  return planner_->plan(text, statement, sink, open);
+  auto learn = [&](const std::map<std::string, std::set<std::string>>& reads) -> Result<bool> {
+    bool learnt;
+    {
+      auto loading = timings.measure(Phase::data, "columns of the query");
+      ASSIGN_OR_RETURN(learnt, catalog_.learn(reads));
+    }
+    if (learnt) RETURN_IF_ERROR(planner_->set_catalog(catalog_.catalog()));
+    return learnt;
+  };
+  return planner_->plan(text, statement, sink, open, learn);
 }
 
 Result<void> SqlQueries::set_source(std::shared_ptr<data::Source> source,
