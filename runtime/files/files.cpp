@@ -6,6 +6,7 @@
 #include <filesystem>
 
 #include "libraries/base/system/files.h"
+#include "runtime/files/arrow_file.h"
 #include "runtime/files/duckdb_source.h"
 #include "runtime/files/parquet_source.h"
 #include "runtime/planner/database.h"
@@ -15,9 +16,9 @@ namespace {
 
 namespace fs = std::filesystem;
 
-enum class Reader : uint8_t { parquet, csv, json };
+enum class Reader : uint8_t { parquet, csv, json, arrow };
 
-// The function, and what it is told of files that say nothing of themselves: types are found out
+// DuckDB's function, and what it is told of files that say nothing of themselves: types are found out
 // from all rows.
 struct ReaderRow {
   Reader reader;
@@ -27,6 +28,7 @@ constexpr ReaderRow reader_rows[] = {
     {Reader::parquet, "read_parquet", ""},
     {Reader::csv, "read_csv", ", sample_size = -1"},
     {Reader::json, "read_json", ", sample_size = -1"},
+    {Reader::arrow, "", ""},  // read here
 };
 const ReaderRow& row_of(Reader reader) { return reader_rows[static_cast<size_t>(reader)]; }
 
@@ -64,6 +66,10 @@ constexpr data::FileFormat file_formats[] = {
     {".json.zst", open_files<Reader::json>},
     {".jsonl.zst", open_files<Reader::json>},
     {".ndjson.zst", open_files<Reader::json>},
+    {".arrow", open_files<Reader::arrow>},
+    {".arrows", open_files<Reader::arrow>},
+    {".feather", open_files<Reader::arrow>},
+    {".ipc", open_files<Reader::arrow>},
     // Many of them are one table; one alone is the affair of runtime/data.
     {".csv", open_files<Reader::csv>},
     {".tsv", open_files<Reader::csv>},
@@ -107,8 +113,9 @@ template <Reader kind>
 Result<std::unique_ptr<data::TableLoader>> open_files(const std::string& path,
                                                       const std::string& table,
                                                       const data::SourceOptions&) {
-  const ReaderRow& row = row_of(kind);
   ASSIGN_OR_RETURN(std::vector<std::string> paths, paths_of<kind>(path));
+  if constexpr (kind == Reader::arrow) return open_arrow_files(path, std::move(paths), table);
+  const ReaderRow& row = row_of(kind);
   const std::string from = fmt::format("{}({}{})", row.function, list_of(paths), row.options);
   auto scan = [=] {
     return open_scan(

@@ -178,32 +178,13 @@ class NumberColumn final : public ChunkedColumn {
 
 // ---- texts
 
-bool is_ascii(std::span<const std::byte> bytes) {
-  uint64_t all = 0;
-  size_t at = 0;
-  for (; at + 8 <= bytes.size(); at += 8) {
-    uint64_t word;
-    std::memcpy(&word, bytes.data() + at, 8);
-    all |= word;
-  }
-  for (; at < bytes.size(); ++at) all |= static_cast<uint64_t>(bytes[at]);
-  return (all & 0x8080808080808080) == 0;
-}
-
-bool is_utf8(std::string_view text) {
-  while (!text.empty()) {
-    const size_t length = utf8_length(text);
-    if (length == 0) return false;
-    text.remove_prefix(length);
-  }
-  return true;
-}
-
 // Texts of a page: 4 bytes of length and the characters, each.
 class TextCursor {
  public:
   TextCursor() = default;
-  explicit TextCursor(std::span<const std::byte> page) : rest_(page), is_ascii_(is_ascii(page)) {}
+  explicit TextCursor(std::span<const std::byte> page)
+      : rest_(page),
+        is_ascii_(is_ascii({reinterpret_cast<const char*>(page.data()), page.size()})) {}
   // Null: there is none that is a text.
   const char* next(size_t& size) {
     uint32_t length;

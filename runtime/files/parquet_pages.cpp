@@ -301,15 +301,6 @@ class ChunkDecoder {
 
 }  // namespace
 
-std::byte* Buffer::make(size_t size) {
-  if (size + buffer_slack > capacity_) {
-    bytes_.reset();
-    capacity_ = size + buffer_slack;
-    bytes_ = std::make_unique_for_overwrite<std::byte[]>(capacity_);
-  }
-  return bytes_.get();
-}
-
 const char* decode_chunk(std::span<const std::byte> bytes, const ChunkForm& form, uint64_t first,
                          uint64_t rows, Buffer& scratch, PageSink& sink) {
   return ChunkDecoder(bytes, form, scratch, sink).decode(first, rows);

@@ -10,24 +10,12 @@
 #pragma once
 #include <cstddef>
 #include <cstdint>
-#include <memory>
 #include <span>
 
+#include "runtime/files/file_bytes.h"
 #include "runtime/files/parquet_footer.h"
 
 namespace rndn::files {
-
-// Bytes that are not cleared, with room behind them that may be read and written.
-class Buffer {
- public:
-  std::byte* make(size_t size);  // what was there is lost
-  std::byte* data() const { return bytes_.get(); }
-
- private:
-  std::unique_ptr<std::byte[]> bytes_;
-  size_t capacity_ = 0;
-};
-inline constexpr size_t buffer_slack = 64;
 
 // Rows of a batch. Values are there for those that are not missing, and for no others.
 struct BatchRows {

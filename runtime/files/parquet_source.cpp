@@ -8,19 +8,17 @@
 // damaged as well, so that its words for what is wrong stand.
 #include "runtime/files/parquet_source.h"
 
-#include <fcntl.h>
 #include <sys/stat.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <atomic>
-#include <cerrno>
 #include <cstring>
 #include <map>
 #include <mutex>
 
 #include "libraries/base/system/parallel.h"
 #include "runtime/files/duckdb_source.h"
+#include "runtime/files/file_bytes.h"
 #include "runtime/files/parquet_columns.h"
 #include "runtime/files/parquet_footer.h"
 
@@ -176,30 +174,6 @@ std::vector<Leaf> leaves_of(const Footer& footer, bool& all) {
 }
 
 // ---- files
-
-// A descriptor that is closed.
-class OpenFile {
- public:
-  explicit OpenFile(const std::string& path)
-      : descriptor_(open(path.c_str(), O_RDONLY | O_CLOEXEC)) {}
-  ~OpenFile() {
-    if (descriptor_ >= 0) close(descriptor_);
-  }
-  OpenFile(const OpenFile&) = delete;
-  bool read(uint64_t at, std::span<std::byte> to) const {
-    while (!to.empty()) {
-      const ssize_t got = pread(descriptor_, to.data(), to.size(), static_cast<off_t>(at));
-      if (got < 0 && errno == EINTR) continue;
-      if (got <= 0) return false;
-      to = to.subspan(static_cast<size_t>(got));
-      at += static_cast<uint64_t>(got);
-    }
-    return true;
-  }
-
- private:
-  const int descriptor_;
-};
 
 struct ParquetFile {
   std::string path, stamp;

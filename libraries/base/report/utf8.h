@@ -1,6 +1,8 @@
 // UTF-8, byte by byte.
 #pragma once
 #include <cstddef>
+#include <cstdint>
+#include <cstring>
 #include <string_view>
 
 namespace rndn {
@@ -22,6 +24,28 @@ inline size_t utf8_length(std::string_view s) {
       (c == 0xf4 && d >= 0x90))
     return 0;
   return n;
+}
+
+inline bool is_ascii(std::string_view s) {
+  constexpr uint64_t high_bits = 0x8080808080808080;
+  uint64_t all = 0, word = 0;
+  for (; s.size() >= 8; s.remove_prefix(8)) {
+    std::memcpy(&word, s.data(), 8);
+    all |= word;
+  }
+  word = 0;
+  if (!s.empty()) std::memcpy(&word, s.data(), s.size());
+  return ((all | word) & high_bits) == 0;
+}
+
+inline bool is_utf8(std::string_view s) {
+  if (is_ascii(s)) return true;
+  while (!s.empty()) {
+    const size_t length = utf8_length(s);
+    if (length == 0) return false;
+    s.remove_prefix(length);
+  }
+  return true;
 }
 
 }  // namespace rndn
