@@ -5,8 +5,8 @@
 // footer that is not needed: messages are passed by one after another, and only what describes them
 // is read when the table is opened. Buffers of columns are read when these are asked for, on all
 // cores, and are then arrays as any (runtime/data/arrow.h). Nothing in them is trusted: sizes,
-// offsets of texts and UTF-8 are checked first. Not taken, by name: numbers with the high end first,
-// dictionaries that grow (deltas), and files of Feather's first version.
+// offsets of texts and UTF-8 are checked first. Not taken, by name: numbers with the high end
+// first, dictionaries that grow (deltas), and files of Feather's first version.
 #include "runtime/files/arrow_file.h"
 
 #include <sys/stat.h>
@@ -147,10 +147,10 @@ std::string format_of(uint8_t number, const FlatTable& type, Field& field) {
   }
 }
 
-// False: it is nested too deep to be true.
+// False: it is nested too deep to be true, or its name is no text.
 bool read_field(const FlatTable& from, Field& out, unsigned depth = 0) {
-  if (depth > 64) return false;
   out.name = from.text(0);
+  if (depth > 64 || !is_utf8(out.name)) return false;
   out.format = format_of(from.number<uint8_t>(2, 0), from.table(3), out);
   if (const FlatTable dictionary = from.table(4); dictionary.is_there()) {
     out.values = out.format;
@@ -445,8 +445,8 @@ class ArrowFiles final : public data::TableLoader {
       if (file.size - at < 4 || !bytes.read(at, head.first(file.size - at < 8 ? 4 : 8)))
         return damaged(where + cut);
       constexpr uint32_t continuation = UINT32_MAX;
-      const bool is_new =
-          words[0] == continuation;  // files before version 0.15 have the size alone
+      const bool is_new = words[0] == continuation;  // before version 0.15 the size stood alone
+      if (is_new && file.size - at < 8) return damaged(where + cut);
       const uint64_t size = is_new ? words[1] : words[0];
       at += is_new ? 8 : 4;
       has_end = size == 0;

@@ -1,5 +1,5 @@
-// A frame of LZ4 is blocks, each of sequences: literals, and a copy of what was written up to 64 KiB
-// before, in this block or an earlier one. Checksums are passed by: the bounds of every copy are
+// A frame of LZ4 is blocks, each of sequences: literals, and a copy of what was written up to 64
+// KiB before, in this block or an earlier one. Checksums are passed by: the bounds of every copy are
 // checked, and who reads the values checks these.
 #include "runtime/files/decompress.h"
 

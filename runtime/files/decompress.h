@@ -1,6 +1,6 @@
 // Decompression of buffers whose size is known. Private to this folder.
 //
-// Snappy is in snappy.h; LZ4's frames (lz4_Frame_format.md) are read here; ZSTD by the system's
+// Snappy is in snappy.h; LZ4's frames (its frame format, version 1.6) are read here; ZSTD by the system's
 // libzstd.so.1, which is opened when it is first needed.
 #pragma once
 #include <cstddef>

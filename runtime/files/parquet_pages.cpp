@@ -7,6 +7,7 @@
 #include <numeric>
 #include <utility>
 
+#include "runtime/files/decompress.h"
 #include "runtime/files/snappy.h"
 
 namespace rndn::files {
@@ -183,13 +184,14 @@ class ChunkDecoder {
       out = body;
       return body.size() == size ? nullptr : damaged;
     }
-    if (form_.codec != static_cast<int64_t>(Codec::snappy))
-      return "its compression is of another kind";
+    const bool is_snappy = form_.codec == static_cast<int64_t>(Codec::snappy);
     constexpr uint64_t most_of_a_byte = 64;  // Snappy's elements of 3 bytes stand for 64 at most
-    if (size > body.size() * most_of_a_byte) return damaged;
+    if (is_snappy && size > body.size() * most_of_a_byte) return damaged;
     const std::span<std::byte> page(page_.make(size), size);
     out = page;
-    return decompress_snappy(body, page) ? nullptr : damaged;
+    if (is_snappy) return decompress_snappy(body, page) ? nullptr : damaged;
+    if (form_.codec == static_cast<int64_t>(Codec::zstd)) return decompress_zstd(body, page);
+    return "its compression is of another kind";
   }
 
   const char* take_dictionary(const PageHeader& header, std::span<const std::byte> body) {

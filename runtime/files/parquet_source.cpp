@@ -3,9 +3,9 @@
 // Footers are read when the table is opened; they say its columns, its rows and where each column's
 // chunk of each row group is. Chunks of all columns that are asked for are then read and decoded on
 // all cores. Taken are files whose columns are not nested and have types as below, in pages as
-// parquet_pages.h has them, not compressed or by Snappy: what DuckDB, Arrow, Spark and their kin
-// write if they are not told otherwise. The other reader takes all other columns, those that seem
-// damaged as well, so that its words for what is wrong stand.
+// parquet_pages.h has them, not compressed or by Snappy or ZSTD: what DuckDB, Arrow, Spark and
+// their kin write if they are not told otherwise. The other reader takes all other columns, those that
+// seem damaged as well, so that its words for what is wrong stand.
 #include "runtime/files/parquet_source.h"
 
 #include <sys/stat.h>
@@ -214,13 +214,16 @@ uint64_t begin_of(const Chunk& c) {
       c.dictionary_at.value_or(0) > 0 ? std::min(*c.dictionary_at, c.data_at) : c.data_at);
 }
 
+bool is_codec(int64_t codec) {
+  return codec == static_cast<int64_t>(Codec::none) ||
+         codec == static_cast<int64_t>(Codec::snappy) || codec == static_cast<int64_t>(Codec::zstd);
+}
+
 bool is_plain(const Chunk& c, const Leaf& leaf, const RowGroup& group, uint64_t file_size) {
   return !c.is_elsewhere && c.path == leaf.name &&
          c.type == static_cast<int64_t>(leaf.type->physical) && c.values == group.rows &&
-         (c.codec == static_cast<int64_t>(Codec::none) ||
-          c.codec == static_cast<int64_t>(Codec::snappy)) &&
-         (c.encodings & ~decodable) == 0 && c.data_at > 0 && c.compressed >= 0 &&
-         c.uncompressed >= 0 && begin_of(c) <= file_size &&
+         is_codec(c.codec) && (c.encodings & ~decodable) == 0 && c.data_at > 0 &&
+         c.compressed >= 0 && c.uncompressed >= 0 && begin_of(c) <= file_size &&
          static_cast<uint64_t>(c.compressed) <= file_size - begin_of(c);
 }
 

@@ -1,8 +1,8 @@
 // What reading Parquet files costs: all columns of each file of a folder, by rndn's reader and by
 // DuckDB's through rndn, in turn; the files are in the page cache after a first round, which is not
 // counted. Shown are the bytes of the columns as they lie in memory (codes, where a text has a
-// dictionary) and, of each side, medians: time by the clock, time of all cores, and bytes per second
-// by the clock.
+// dictionary) and, of each side, medians: time by the clock, time of all cores, and bytes per
+// second by the clock.
 //
 // usage: bench_files DIR [ROUNDS]
 #include <fmt/format.h>
@@ -73,7 +73,8 @@ int main(int count, char** arguments) {
   auto show = [](const std::string& name, const Read* sides) {
     fmt::print("{:20} {:9.1f}", name, static_cast<double>(sides[0].bytes) / 1e6);
     for (int side = 0; side < 2; ++side)
-      fmt::print(" | {:9.1f} {:9.1f} {:6.2f}", sides[side].seconds * 1e3, sides[side].of_cores * 1e3,
+      fmt::print(" | {:9.1f} {:9.1f} {:6.2f}", sides[side].seconds * 1e3,
+                 sides[side].of_cores * 1e3,
                  static_cast<double>(sides[0].bytes) / sides[side].seconds / 1e9);
     fmt::print("\n");
   };

@@ -4,8 +4,8 @@
 usage: round_trip.py [--tables 10000] [--seed 0]        (with `rndn` on PYTHONPATH)
 
 Each table has some of the types below, from no row to several row groups, and a share of nulls. It is
-written by pyarrow (Parquet in its versions, encodings and compressions) or by DuckDB (Parquet, CSV,
-JSON lines, plain or compressed). rndn reads the file as a query names it; what it gives must be what
+written by pyarrow (Parquet in its versions, encodings and compressions; Arrow IPC) or by DuckDB (Parquet,
+CSV, JSON lines, plain or compressed). rndn reads the file as a query names it; what it gives must be what
 the writer's own reader gives, cast to the type that docs/python.md says. Then rndn writes its result
 as Parquet, which pyarrow and DuckDB must read as the same. test_round_trip.py runs a few of them.
 """
@@ -65,6 +65,15 @@ def by_pyarrow(r, table, path):
     return parquet.read_table(path), how
 
 
+def as_arrow(r, table, path, end):
+    how = {"compression": r.choice([None, "lz4", "zstd"]), "rows": r.choice([7, 1000, 100_000])}
+    new = pa.ipc.new_stream if end == "arrows" else pa.ipc.new_file
+    options = pa.ipc.IpcWriteOptions(compression=how["compression"])
+    with new(path, table.unify_dictionaries().schema, options=options) as writer:
+        writer.write_table(table.unify_dictionaries(), max(how["rows"], table.num_rows // 20 + 1))
+    return table, how
+
+
 def by_duckdb(r, duck, table, path, kind, packed):
     if kind == "parquet":
         how = f"FORMAT parquet, COMPRESSION {r.choice(['snappy', 'zstd', 'uncompressed', 'gzip'])}, ROW_GROUP_SIZE 2048"
@@ -120,7 +129,7 @@ def differences(got, wanted):
 
 def round_trip(r, duck, db, folder, counts):
     """One table; the text of what differs, or None."""
-    writer = r.choice(["pyarrow", "duckdb", "duckdb", "text"])
+    writer = r.choice(["pyarrow", "ipc", "duckdb", "duckdb", "text"])
     if writer == "text":
         kind, end, packed = r.choice([("csv", "csv.gz", "gzip"), ("csv", "csv.zst", "zstd"),
                                       ("json", "jsonl", ""), ("json", "ndjson.gz", "gzip")])
@@ -129,6 +138,11 @@ def round_trip(r, duck, db, folder, counts):
         if table.num_rows == 0:
             return None  # such a file says nothing of its columns
         wanted, how = by_duckdb(r, duck, table, path, kind, packed)
+    elif writer == "ipc":
+        end = r.choice(["arrow", "arrows", "feather"])
+        path = f"{folder}/t.{end}"
+        table = random_table(r, list(TYPES))
+        wanted, how = as_arrow(r, table, path, end)
     else:
         path, kind, end = f"{folder}/t.parquet", "parquet", "parquet"
         kinds = [k for k in TYPES if k not in NOT_IN_PARQUET] if writer == "pyarrow" else list(TYPES)
