@@ -88,8 +88,8 @@ void add_compiler_flags(CLI::App& command, Flags& flags) {
 void add_run_flags(CLI::App& command, Flags& flags) {
   command.add_option("--device", flags.device, "auto, cuda[:N], sim, or cpu (the reference interpreter)")
       ->type_name("D");
-  command.add_option("--format", flags.format, "of results: table, csv, json")
-      ->check(CLI::IsMember({"table", "csv", "json", "parquet"}))
+  command.add_option("--format", flags.format, "of results: table, csv, json, parquet, arrow")
+      ->check(CLI::IsMember({"table", "csv", "json", "parquet", "arrow"}))
       ->type_name("F");
   command
       .add_flag("--time{text}", flags.time,

@@ -15,11 +15,11 @@ namespace {
 class Output {
  public:
   Output(const Flags& flags, runtime::Format format, size_t programs)
-      : path_(flags.output), most_rows_(shown_rows(flags)), format_(format), programs_(programs), is_parquet_(flags.format == "parquet") {}
+      : path_(flags.output), most_rows_(shown_rows(flags)), format_(format), programs_(programs), saved_as_(flags.format == "parquet" || flags.format == "arrow" ? flags.format : "") {}
 
   Result<void> start(const std::vector<NamedSource>& programs) {
-    if (is_parquet_ && (path_ == "-" || programs_ > 1))
-      return usage_error("--format parquet is of one query, and needs -o FILE");
+    if (!saved_as_.empty() && (path_ == "-" || programs_ > 1))
+      return usage_error("--format {} is of one query, and needs -o FILE", saved_as_);
     if (programs_ < 2) return check_writable(path_);
     bool csv = format_ == runtime::Format::csv;
     if (csv && path_ == "-") return usage_error("--format csv of several programs needs -o DIR");
@@ -35,7 +35,7 @@ class Output {
   }
   Result<void> add(const std::string& name, const Session::Outcome& outcome) {
     const std::string& printed = outcome.printed;
-    if (is_parquet_) return runtime::save(outcome, path_, "FORMAT parquet");
+    if (!saved_as_.empty()) return runtime::save(outcome, path_, "FORMAT " + saved_as_);
     ASSIGN_OR_RETURN(std::string text, print(outcome, format_, most_rows_));
     if (format_ == runtime::Format::csv && programs_ > 1)
       return write_file(fmt::format("{}/{}.csv", path_, name), text);
@@ -62,7 +62,7 @@ class Output {
     if (failed && path_ != "-") return {};
     if (!named_.empty()) text_ = runtime::join_json(named_);
     if (format_ == runtime::Format::csv && programs_ > 1) return {};
-    if (is_parquet_ || (path_ == "-" && text_.empty())) return {};
+    if (!saved_as_.empty() || (path_ == "-" && text_.empty())) return {};
     return write_file(path_, text_);
   }
 
@@ -71,7 +71,7 @@ class Output {
   uint64_t most_rows_;
   runtime::Format format_;
   size_t programs_;
-  bool is_parquet_;
+  std::string saved_as_;  // by Session's save; empty: as text
   std::string text_;
   std::vector<std::pair<std::string, std::string>> named_;
 };

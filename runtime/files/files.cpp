@@ -7,6 +7,7 @@
 
 #include "libraries/base/system/files.h"
 #include "runtime/files/arrow_file.h"
+#include "runtime/files/arrow_writer.h"
 #include "runtime/files/duckdb_source.h"
 #include "runtime/files/parquet_source.h"
 #include "runtime/planner/database.h"
@@ -148,7 +149,11 @@ Result<std::shared_ptr<data::Source>> open_call(const std::string& function,
 namespace {
 
 // COPY's options, with those that the end of the path stands for where they are not given.
-Result<std::string> options_of(std::string_view path, const std::string& given) {
+struct CopyOptions {
+  std::string text;
+  bool is_arrow = false;  // and no text
+};
+Result<CopyOptions> options_of(std::string_view path, const std::string& given) {
   std::string all = given;
   std::vector<std::string> words;  // outside of strings
   bool in_string = false, goes_on = false;
@@ -164,6 +169,13 @@ Result<std::string> options_of(std::string_view path, const std::string& given) 
   };
   for (const char* many : {"partition_by", "per_thread_output", "file_size_bytes"})
     if (is_given(many)) return input_error("COPY with {} writes several files: it is not taken", many);
+  const auto format = std::find(words.begin(), words.end(), "format");
+  if (format == words.end() ? is_read<Reader::arrow>(std::string(path))
+                            : format + 1 != words.end() && format[1] == "arrow") {
+    if (words.size() > (format == words.end() ? 0 : 2))
+      return input_error("COPY to a file of Arrow's has no options but its format");
+    return CopyOptions{.text = "", .is_arrow = true};
+  }
   auto add = [&](std::string_view option, std::string_view value) {
     if (!is_given(option))
       all += fmt::format("{}{} {}", all.empty() ? "" : ", ", option, value);
@@ -176,20 +188,26 @@ Result<std::string> options_of(std::string_view path, const std::string& given) 
   const bool is_json =
       path.ends_with(".json") || path.ends_with(".jsonl") || path.ends_with(".ndjson");
   add("format", path.ends_with(".parquet") ? "parquet" : is_json ? "json" : "csv");
-  return all;
+  return CopyOptions{all};
 }
 
 }  // namespace
 
 Result<void> write(ArrowArrayStream* stream, const std::string& path, const std::string& options) {
+  ASSIGN_OR_RETURN(const CopyOptions all, options_of(path, options));
+  if (all.is_arrow) {
+    ASSIGN_OR_RETURN(NewFile file, NewFile::create(path));
+    RETURN_IF_ERROR(
+        write_arrow(data::ArrowStream(std::move(*stream)), !path.ends_with(".arrows"), file));
+    return file.commit();
+  }
   ASSIGN_OR_RETURN(const auto duckdb, reader());
   ASSIGN_OR_RETURN(NewFile file, NewFile::create(path));
   const std::string place = fmt::format("/proc/self/fd/{}", file.descriptor());
-  ASSIGN_OR_RETURN(const std::string all_options, options_of(path, options));
   auto written = duckdb->run_over(
       "rndn_result", stream,
       fmt::format("COPY (SELECT * FROM rndn_result) TO {} ({}, USE_TMP_FILE false)",
-                  planner::quote_text(place), all_options));
+                  planner::quote_text(place), all.text));
   if (!written) return of_file("cannot write `" + path + "`", written.error());
   return file.commit();
 }

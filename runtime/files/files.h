@@ -35,9 +35,9 @@ Result<std::shared_ptr<data::Source>> open_call(const std::string& function,
                                                 const std::string& table,
                                                 const data::SourceOptions& options);
 
-// Writes what the stream has by DuckDB's COPY, whose options are given as SQL has them; a format and a
-// compression that they do not name are told by the path's end (.parquet, .jsonl.gz; else csv). The
-// file takes its place when it is complete.
+// Writes what the stream has: as Arrow IPC, or by DuckDB's COPY, whose options are given as SQL has
+// them; a format and a compression that they do not name are told by the path's end (.arrow,
+// .parquet, .jsonl.gz; else csv). The file takes its place when it is complete.
 Result<void> write(ArrowArrayStream* stream, const std::string& path, const std::string& options);
 
 }  // namespace rndn::files

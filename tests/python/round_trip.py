@@ -160,6 +160,11 @@ def round_trip(r, duck, db, folder, counts):
     got = db.sql(f"SELECT * FROM '{path}'").arrow()
     if wrong := differences(got, wanted):
         return f"{writer} {how}: {wrong}"
+    out = f"{folder}/out.{r.choice(['arrow', 'arrows'])}"
+    db.sql(f"COPY (SELECT * FROM '{path}') TO '{out}'")
+    opened = pa.ipc.open_stream(out) if out.endswith("s") else pa.ipc.open_file(out)
+    if wrong := differences(opened.read_all(), wanted):
+        return f"{writer} {how}, written by rndn as Arrow, read by pyarrow: {wrong}"
     out = f"{folder}/out.parquet"
     db.sql(f"COPY (SELECT * FROM '{path}') TO '{out}'")
     if wrong := differences(parquet.read_table(out), wanted):
