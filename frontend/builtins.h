@@ -115,7 +115,8 @@ enum class Operator : uint8_t {
   sub_string,
   text_map,
   join,
-  each,  // `unique` of cells
+  each,  // `unique` of cells, exact sums of them
+  exact_sum,
   raze,
 };
 // Types of arguments for which kernels have code, as a set. Text is there as codes of a domain.

@@ -34,6 +34,9 @@ std::string_view check_type(Builtin b, BasicType t, const Options& options) {
   if (hir::is_calendar(t) && (b == Builtin::sum || b == Builtin::avg)) return "calendar values have no sum";
   if (b == Builtin::gpu_probe && !is_probe_key(t)) return "its keys are no integers, dates or texts";
   if (!options.math && hir::needs_math(b, t)) return no_math;
+  const bool sums_floats = (b == Builtin::sum && hir::is_float(t)) ||
+                           (b == Builtin::avg && (hir::is_float(t) || t == BasicType::i64));
+  if (options.exact_sums && sums_floats) return "its sums need more bits than kernels have";
   return {};
 }
 

@@ -132,6 +132,7 @@ struct Options {
   std::vector<uint32_t> not_unique;  // joins, by number, whose left keys are known to repeat, or to be too wide: they stay
   // Numbers that elements are compared with, added to or multiplied by are passed to kernels, so that programs which differ in them share code.
   bool numbers_as_parameters = false;
+  bool exact_sums = false;           // sums of floats are an operator's, which takes more bits than kernels do
   bool explain = true;  // Outlined::decisions are made
 };
 

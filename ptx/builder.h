@@ -302,6 +302,8 @@ class Builder {
   RNDN_BINARY(sub, sub, NumberTag)
   RNDN_BINARY(add_rn, add, FloatTag, .rounding = Rounding::rn)
   RNDN_BINARY(sub_rn, sub, FloatTag, .rounding = Rounding::rn)
+  RNDN_BINARY(add_rp, add, FloatTag, .rounding = Rounding::rp)
+  RNDN_BINARY(add_rm, add, FloatTag, .rounding = Rounding::rm)
   RNDN_BINARY(mul_rn, mul, FloatTag, .rounding = Rounding::rn)
   RNDN_BINARY(mul, mul, FloatTag)
   RNDN_BINARY(mul_lo, mul, IntegerTag, .part = MulPart::lo)

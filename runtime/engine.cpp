@@ -5,6 +5,7 @@
 #include <cstring>
 
 #include "assembler/assemble.h"
+#include "ptx/sums/exact_sum.h"
 #include "runtime/compiler/code_cache.h"
 #include "runtime/plan/fallbacks.h"
 #include "runtime/run/execution.h"
@@ -133,6 +134,13 @@ std::vector<uint32_t> Engine::Plan::State::take_repeats() {
   return found;
 }
 
+bool Engine::Plan::State::take_unsure() {
+  if (!sum_flags) return false;
+  const bool unsure = sums::must_run_again(static_cast<const uint32_t*>(sum_flags->host));
+  std::memset(sum_flags->host, 0, sums::flag_bytes);
+  return unsure;
+}
+
 Engine::Plan::Plan() = default;
 Engine::Plan::~Plan() = default;
 const std::vector<std::string>& Engine::Plan::fallbacks() const {
@@ -178,6 +186,8 @@ Result<std::unique_ptr<Engine::Plan>> Engine::make_plan(const Compiled& compiled
   const std::vector<codegen::KernelCode>& kernels = compiled.code.kernels;
   ASSIGN_OR_RETURN(p.errors, p.engine.flags.allocate(8 * std::max<size_t>(1, kernels.size())));
   std::memset(p.errors->host, 0, p.errors->bytes);  // the page may have served other runs
+  ASSIGN_OR_RETURN(p.sum_flags, p.engine.flags.allocate(sums::flag_bytes));
+  std::memset(p.sum_flags->host, 0, sums::flag_bytes);
   if (!compiled.outlined.joins.empty()) {
     const uint64_t words = 1 + *std::max_element(compiled.outlined.joins.begin(), compiled.outlined.joins.end());
     ASSIGN_OR_RETURN(p.repeats, p.engine.flags.allocate(8 * words));
@@ -224,6 +234,7 @@ Result<std::vector<Value>> Engine::run(Plan& plan, Timings& timings, std::string
   }
   Result<std::vector<Value>> results = std::vector<Value>{};
   std::vector<uint32_t> repeats;
+  bool unsure = false, again = false;
   {
     Run run(*state_, p, timings, printed);
     state_->timings = &timings;
@@ -238,23 +249,27 @@ Result<std::vector<Value>> Engine::run(Plan& plan, Timings& timings, std::string
       for (OperatorSet& set : state_->operators) set.operators->recover();
     }
     repeats = p.take_repeats();
+    unsure = p.take_unsure();
+    again = unsure || !repeats.empty();
     if (results) ++p.runs;
     if (texts_walked) *texts_walked = run.texts_walked();
-    if (fallbacks && repeats.empty())
+    if (fallbacks && !again)
       for (std::string& f : run.take_fallbacks()) fallbacks->push_back(std::move(f));
-    if (kernels && repeats.empty()) {
+    if (kernels && !again) {
       for (size_t k = 0; k < p.kernels.size(); ++k)
         if (p.compiled.code.kernels[k].refused.empty()) kernels->push_back(p.kernels[k].report);
       for (KernelReport& r : run.take_library_reports()) kernels->push_back(std::move(r));
     }
   }
   if (!p.options.cache) state_->drop_cache();
-  if (repeats.empty()) return results;
-  // Its results are wrong, and so may be its errors: once more, and from now on, with those joins as the operators that they are in the program.
+  if (!again) return results;
+  // Its results are wrong, and so may be its errors: once more, and from now on, with those joins as the operators that they are in the program, or
+  // sums of floats in integers of as many bits as they need.
   repeats.insert(repeats.end(), p.compiled.not_unique.begin(), p.compiled.not_unique.end());
-  ASSIGN_OR_RETURN(Compiled again, compile_again(p.compiled, std::move(repeats), timings));
+  ASSIGN_OR_RETURN(Compiled instead,
+                   compile_again(p.compiled, std::move(repeats), unsure || p.compiled.exact_sums, timings));
   p.drop_replay();
-  p.compiled_again = std::make_unique<Compiled>(std::move(again));
+  p.compiled_again = std::make_unique<Compiled>(std::move(instead));
   ASSIGN_OR_RETURN(p.instead, this->plan(*p.compiled_again, p.sources, p.options, timings));
   if (printed) printed->resize(printed_before);
   return this->run(*p.instead, timings, printed, kernels, fallbacks, texts_walked);

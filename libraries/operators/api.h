@@ -97,7 +97,7 @@ struct Aggregate {
   Vector values;
   Type result{};  // see can_aggregate
 };
-// Integer sums wrap in 64 bits and are cut to the result; averages are divided in f64; minima and maxima pass over NaN.
+// Integer sums wrap in 64 bits and are cut to the result; those of floats are exact and rounded once; averages are divided in f64; minima and maxima pass over NaN.
 bool can_aggregate(Reduce reduce, Type values, Type result);
 struct Aggregates {
   Vector keys;                  // as Groups::keys
@@ -154,7 +154,12 @@ class Operators {
   Result<Vector> top(std::span<const Vector> columns, std::span<const bool> ascending, uint64_t most, Memory& memory);
   Result<Groups> group(std::span<const Vector> columns, Memory& memory);
   // The same groups, and aggregates over their rows instead of the rows themselves: group, gathers and reductions as one.
-  Result<Aggregates> aggregate(std::span<const Vector> keys, std::span<const Aggregate> wanted, Memory& memory);
+  // sum_flags: where floats are summed, of flags (ptx/sums/exact_sum.h) that are set where results are not sure.
+  Result<Aggregates> aggregate(std::span<const Vector> keys, std::span<const Aggregate> wanted, Address sum_flags,
+                               Memory& memory);
+  // Per cell its exact sum, rounded once to `result`, f32 or f64, or that sum in f64 by the number of elements; of floats, averages of i64 too. Slower
+  // than kernels, and always sure. Without offsets, one cell of all elements.
+  Result<Vector> exact_sums(const Cells& cells, bool average, Type result, Memory& memory);
   // i64, ascending: the first row of every distinct value.
   Result<Vector> unique(const Vector& column, Memory& memory);
   // The same in every cell: positions within their cell.

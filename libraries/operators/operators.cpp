@@ -41,8 +41,11 @@ Result<Groups> Operators::group(std::span<const Vector> columns, Memory& memory)
   return operators::group(state_->library, columns, memory);
 }
 Result<Aggregates> Operators::aggregate(std::span<const Vector> keys, std::span<const Aggregate> wanted,
-                                        Memory& memory) {
-  return operators::aggregate(state_->library, keys, wanted, memory);
+                                        Address sum_flags, Memory& memory) {
+  return operators::aggregate(state_->library, keys, wanted, sum_flags, memory);
+}
+Result<Vector> Operators::exact_sums(const Cells& cells, bool average, Type result, Memory& memory) {
+  return operators::exact_sums(state_->library, cells, average, result, memory);
 }
 Result<Vector> Operators::unique(const Vector& column, Memory& memory) {
   return operators::unique(state_->library, column, memory);

@@ -14,7 +14,9 @@ Result<Groups> group(Library& library, std::span<const Vector> columns, Memory& 
 Result<Vector> unique(Library& library, const Vector& column, Memory& memory);
 // aggregate.cpp
 Result<Aggregates> aggregate(Library& library, std::span<const Vector> keys, std::span<const Aggregate> wanted,
-                             Memory& memory);
+                             Address sum_flags, Memory& memory);
+// exact_sums.cpp
+Result<Vector> exact_sums(Library& library, const Cells& cells, bool average, Type result, Memory& memory);
 // cells.cpp
 Result<Cells> unique_cells(Library& library, const Cells& cells, Memory& memory);
 

@@ -10,7 +10,7 @@
 //                        elements' values are staged in shared memory, every thread consumes the elements and ends of its 8 places in order,
 //                        and a segmented scan (threads -> warp -> block) brings each thread the part of its first cell that lies before it
 // A block keeps the part of its open cell from tile to tile. What began before the block and what is open at its end goes to scratch memory; the last
-// block combines these in order. Every combination has a fixed order: results repeat bit for bit with the same grid.
+// block combines these in order.
 // All reductions of one argument make a bundle, whose values are staged and consumed once. Bundles that differ only in their argument and in where
 // their results go make a family, whose code exists once: a loop over its members, with a branch where their values are evaluated.
 // Scratch per block: first cell that ended in it, plus one (0: none); per accumulator the part of that cell (head) and of the open one (tail).
@@ -101,7 +101,9 @@ void store_cell(Walk& w, const Family& f, const std::vector<Element>& totals, Re
     }
     // A bool is accumulated as the 0 or 1 that is stored.
     const bool boolean = r.type == BasicType::boolean;
-    const Element value = r.value >= 0 ? totals[static_cast<size_t>(r.value)] : count;
+    Element value = r.value >= 0 ? totals[static_cast<size_t>(r.value)] : count;
+    if (r.value >= 0 && sums_floats(f.shape().accumulators[static_cast<size_t>(r.value)]))
+      value = finish_sum(e, r.builtin, r.type, sum_of(ids_of(totals), static_cast<size_t>(r.value)), guard);
     Element x = boolean ? value : finish_reduction(e, r.builtin, r.type, value, count);
     const Output& out = e.outputs[s.store->output];
     for (BasicType type : s.store->conversions)
@@ -155,13 +157,13 @@ std::vector<Element> parts_before(Walk& w, const Family& f, const std::vector<El
     const LabelId loop = b.label();
     b.bind(loop);
     Reg<Pred> inside = b.setp(Compare::ge, from_segment, Builder::as<S32>(distance));
-    for (size_t k = 0; k < accumulators.size(); ++k)
+    std::vector<RegisterId> others(sums.size());
+    for (size_t k = 0; k < accumulators.size(); ++k) {
       with_partial(accumulators[k], [&]<class P>() {
-        const Reg<P> x{sums[k]};
-        Reg<P> other = shuffle(b, ShuffleMode::up, x, distance, 0);
-        b.when(inside);
-        combine(b, accumulators[k].kind, other, x, x);
+        others[k] = shuffle(b, ShuffleMode::up, Reg<P>{sums[k]}, distance, 0).id;
       });
+      combine(b, accumulators, k, others, sums, sums, inside);
+    }
     b.shl(distance, 1, distance);
     b.when(b.setp(Compare::lt, distance, 32)).bra(loop);
   }
@@ -190,14 +192,18 @@ std::vector<Element> parts_before(Walk& w, const Family& f, const std::vector<El
     Reg<Pred> fresh = b.setp(Compare::ne, b.ld<U32>(Space::shared, Address(at_4, any_ended)), 0);
     b.add(v, 1, v);
     Reg<Pred> own = b.setp(Compare::eq, w.warp, v);
-    for (size_t k = 0; k < accumulators.size(); ++k)
+    std::vector<RegisterId> parts(carries.size());
+    for (size_t k = 0; k < accumulators.size(); ++k) {
       with_partial(accumulators[k], [&]<class P>() {
-        const Reg<P> x{carries[k]};
-        Reg<P> part = b.ld<P>(Space::shared, Address(at_8, w.partials + 64 * int64_t(k)));
-        combine(b, accumulators[k].kind, x, part, x);
-        b.when(fresh).mov(part, x);
-        b.when(own).mov(x, Reg<P>{mine[k]});
+        parts[k] = b.ld<P>(Space::shared, Address(at_8, w.partials + 64 * int64_t(k))).id;
       });
+      combine(b, accumulators, k, carries, parts, carries);
+      for_parts(accumulators, k, [&]<class P>(size_t part) {
+        const Reg<P> x{carries[part]};
+        b.when(fresh).mov(Reg<P>{parts[part]}, x);
+        b.when(own).mov(x, Reg<P>{mine[part]});
+      });
+    }
     b.add(at_4, 4, at_4);
     b.add(at_8, 8, at_8);
     b.when(b.setp(Compare::ne, v, warps)).bra(loop);
@@ -205,16 +211,15 @@ std::vector<Element> parts_before(Walk& w, const Family& f, const std::vector<El
   Reg<Pred> first_thread;
   if (with_carry) first_thread = b.setp(Compare::eq, w.e.tid, 0);
   std::vector<Element> result;
-  for (size_t k = 0; k < accumulators.size(); ++k)
-    with_partial(accumulators[k], [&]<class P>() {
-      const Accumulator& a = accumulators[k];
+  for (size_t k = 0; k < accumulators.size(); ++k) {
+    const Accumulator& a = accumulators[k];
+    with_partial(a, [&]<class P>() {
       if (with_carry)  // everyone has read the old one before the barrier
         b.when(first_thread).st<P>(Space::shared, carry(k), Reg<P>{carries[k]});
-      Reg<P> previous{before[k]};
-      b.when(whole);
-      combine(b, a.kind, Reg<P>{mine[k]}, previous, previous);
-      result.push_back(element(partial_type(a), previous));
+      result.push_back(element(partial_type(a), Reg<P>{before[k]}));
     });
+    combine(b, accumulators, k, mine, before, before, whole);
+  }
   return result;
 }
 
@@ -248,15 +253,19 @@ void flush(Walk& w) {
       parts.push_back(b.ld<P>(Space::shared, Address(lane_address, w.values + 64 * int64_t(k))).id);
     });
   butterfly(b, all, parts, warps);
-  for (size_t k = 0; k < all.size(); ++k)
+  std::vector<RegisterId> carries(all.size());
+  const auto at = [&](size_t k) { return Address(w.shared, w.carry + 8 * int64_t(k)); };
+  for (size_t k = 0; k < all.size(); ++k) {
     with_partial(all[k], [&]<class P>() {
-      const Address at = Address(w.shared, w.carry + 8 * int64_t(k));
-      Reg<P> carry = b.mov(Reg<P>{parts[k]});
-      b.when(thread0).ld<P>(Space::shared, at, carry);  // by nobody else: nothing orders that before the store
-      carry = combine(b, all[k].kind, carry, Reg<P>{parts[k]});
-      b.when(thread0).st<P>(Space::shared, at, carry);
-      b.constant<P>(immediate<P>(identity(all[k])), Reg<P>{w.sums[k]});
+      carries[k] = b.mov(Reg<P>{parts[k]}).id;
+      b.when(thread0).ld<P>(Space::shared, at(k), Reg<P>{carries[k]});  // by nobody else: nothing orders that before the store
     });
+    combine_anew(b, all, k, carries, parts, carries);
+    for_parts(all, k, [&]<class P>(size_t part) {
+      b.when(thread0).st<P>(Space::shared, at(part), Reg<P>{carries[part]});
+      b.constant<P>(immediate<P>(identity(all[part])), Reg<P>{w.sums[part]});
+    });
+  }
   b.constant<S32>(0, w.dirty);
   b.bar_sync();
   b.bind(clean);
@@ -332,7 +341,12 @@ void tile_without_ends(Walk& w) {
     for (const Family& f : w.families)
       for (const Bundle& m : f.members) {
         const Element& value = e.values[index(m.argument)];
-        for (const Accumulator& a : m.accumulators)
+        for (const Accumulator& a : m.accumulators) {
+          if (sums_floats(a)) {
+            if (a.part == 0) add_to_sum(e, sum_of(w.sums, slot), value, value.mask);
+            ++slot;
+            continue;
+          }
           with_partial(a, [&]<class P>() {
             Reg<P> into{w.sums[slot++]};
             if constexpr (std::is_same_v<P, S64>) {
@@ -346,6 +360,7 @@ void tile_without_ends(Walk& w) {
             if (value.mask.valid()) b.when(value.mask);
             combine<P>(b, a.kind, into, reg<P>(x), into);
           });
+        }
       }
   };
   for_elements(w, wanted, needed, true, use, [] {});
@@ -423,9 +438,14 @@ void consume(Walk& w, const Family& f, const Share& share) {
     flag = b.ld<U32>(Space::shared, Address(b.mad_lo(slot, 4, w.shared), w.counted));
     counts = b.setp(Compare::ne, flag, 0);
   }
+  const std::vector<RegisterId> open_ids = ids_of(open), head_ids = ids_of(heads);
   for (size_t k = 0; k < m.accumulators.size(); ++k)
     with_partial(m.accumulators[k], [&]<class P>() {
       const Accumulator& a = m.accumulators[k];
+      if (sums_floats(a)) {
+        if (a.part == 0) add_to_sum(e, sum_of(open_ids, k), value, counts);
+        return;
+      }
       if constexpr (std::is_same_v<P, S64>) {
         if (a.count) {
           b.add(reg<P>(open[k]), Builder::as<S64>(b.cvt<U64>(flag)), reg<P>(open[k]));
@@ -458,10 +478,7 @@ void consume(Walk& w, const Family& f, const Share& share) {
   std::vector<Element> before = parts_before(w, f, open, ended, true);
   const LabelId done = b.label(), inside = b.label();
   b.unless(ended).bra(done);
-  for (size_t k = 0; k < heads.size(); ++k)
-    with_partial(m.accumulators[k], [&]<class P>() {
-      combine<P>(b, m.accumulators[k].kind, reg<P>(before[k]), reg<P>(heads[k]), reg<P>(heads[k]));
-    });
+  for (size_t k = 0; k < heads.size(); ++k) combine(b, m.accumulators, k, ids_of(before), head_ids, head_ids);
   b.when(b.setp(Compare::ne, share.cell, w.first_cell)).bra(inside);
   Reg<U64> scratch = w.of_member(w.own_scratch(), 16 * f.slots());
   for (size_t k = 0; k < heads.size(); ++k)
@@ -617,12 +634,16 @@ void combine_blocks(Walk& w, Reg<U64> all_scratch, uint32_t stride) {
         Reg<U64> word = b.ld<U64>(Space::global, volatile_access, Address(at));
         Reg<Pred> ended = b.setp(Compare::ne, word, 0);
         b.when(ended).constant<U32>(1, seen);
-        for (size_t k = 0; k < accumulators.size(); ++k)
+        const std::vector<RegisterId> sums = ids_of(open);
+        std::vector<RegisterId> tails(sums.size());
+        for (size_t k = 0; k < accumulators.size(); ++k) {
           with_partial(accumulators[k], [&]<class P>() {
-            Reg<P> tail = b.ld<P>(Space::global, volatile_access, Address(own, field(f, k, true)));
-            combine<P>(b, accumulators[k].kind, reg<P>(open[k]), tail, reg<P>(open[k]));
-            b.when(ended).mov(tail, reg<P>(open[k]));
+            tails[k] = b.ld<P>(Space::global, volatile_access, Address(own, field(f, k, true))).id;
           });
+          combine(b, accumulators, k, sums, tails, sums);
+          for_parts(accumulators, k,
+                    [&]<class P>(size_t part) { b.when(ended).mov(Reg<P>{tails[part]}, Reg<P>{sums[part]}); });
+        }
         b.add(at, stride, at);
         b.sub(left, 1, left);
         b.bra(loop);
@@ -651,16 +672,11 @@ void combine_blocks(Walk& w, Reg<U64> all_scratch, uint32_t stride) {
         Reg<Pred> ended = b.setp(Compare::ne, word, 0);
         b.unless(ended).bra(unended);
         for (size_t k = 0; k < accumulators.size(); ++k)
-          with_partial(accumulators[k], [&]<class P>() {
-            combine<P>(b, accumulators[k].kind, reg<P>(run[k]), reg<P>(heads[k]), reg<P>(heads[k]));
-          });
+          combine(b, accumulators, k, ids_of(run), ids_of(heads), ids_of(heads));
         store_cell(w, f, heads, b.sub(b.cvt<U32>(word), 1), ended);
         reset(w, f, run);  // the next cell starts anew
         b.bind(unended);
-        for (size_t k = 0; k < accumulators.size(); ++k)
-          with_partial(accumulators[k], [&]<class P>() {
-            combine<P>(b, accumulators[k].kind, reg<P>(run[k]), Reg<P>{tails[k]}, reg<P>(run[k]));
-          });
+        for (size_t k = 0; k < accumulators.size(); ++k) combine(b, accumulators, k, ids_of(run), tails, ids_of(run));
         b.add(at, stride, at);
         b.sub(left, 1, left);
         b.bra(loop);

@@ -202,6 +202,7 @@ struct Accumulator {
   BasicType type{};    // of the accumulated values: i32 counts become i64 at the end of the tile loop
   bool count = false;  // counts selected elements; the value is not read
   hir::VariableId argument{};
+  uint8_t part = 0;  // a sum of floats is three accumulators in a row, its high, low and error (ptx/sums/exact_sum.h)
   InlineVector<RegisterId, 2> registers;  // independent partial results of a thread
   Element total;                          // after the tail, in every thread of the last block
 };
@@ -220,7 +221,7 @@ struct CellReduction {
   hir::VariableId argument{};
   Builtin builtin{};
   BasicType type{};                       // of the reduction, before casts
-  std::vector<Accumulator> accumulators;  // at most two
+  std::vector<Accumulator> accumulators;  // at most two, and parts
   int value = -1;                         // index into accumulators; -1: a len
   int count = -1;                         // of the selected elements; -1: all count
   struct Store {
@@ -317,8 +318,9 @@ struct Emitter {
   uint32_t cell_slots = 0;  // accumulators of theirs
   std::vector<Scan> scans;
   FlatMap<std::pair<Rep, int64_t>, RegisterId> constants;  // in registers since the prologue
-  ptx::ParameterOf<U64> scratch{}, error{};
+  ptx::ParameterOf<U64> scratch{}, error{}, sum_flags{};
   bool has_scratch = false, has_error = false;
+  Reg<Pred> huge;                   // sums::note_huge; not valid: no sums of floats
   Reg<U64> n;                       // elements
   Reg<U64> cells;                   // of the geometry's list
   ptx::ParameterOf<U64> offsets{};  // of the geometry's list
@@ -496,8 +498,7 @@ Element mirrored_in_cell(Emitter& e,
 
 void plan_reduction(Emitter& e, hir::VariableId result, hir::VariableId argument, Builtin builtin,
                     bool argument_masked);
-// True when the order of additions decides the result's bits.
-bool depends_on_order(const Emitter& e);
+bool sums_floats(const Emitter& e);  // exactly: such kernels have flags (ptx/sums/exact_sum.h)
 void start_accumulators(Emitter& e);
 void accumulate(Emitter& e);  // the current item
 // The end of a kernel with reductions or scans: the last block combines, cleans the scratch memory and stores the results.

@@ -14,6 +14,8 @@
 #include "ptx/codegen/cells.h"
 #include "ptx/lookup/lookup.h"
 
+#include "ptx/sums/exact_sum.h"
+
 namespace rndn::codegen {
 
 using hir::Expression;
@@ -142,6 +144,10 @@ void store_error(Emitter& e) {
   b.when(b.setp(Compare::eq, e.worst, 0)).bra(none);
   b.red<U32>(ptx::AtomicOp::max, Space::global, Address(b.ld_param(e.error)), e.worst);
   b.bind(none);
+}
+
+void store_huge(Emitter& e) {
+  if (e.huge.valid()) sums::report_huge(e.b, e.huge, e.b.ld_param(e.sum_flags));
 }
 
 // m to the positions k of every result that this index_a makes.
@@ -325,7 +331,7 @@ void declare_parameters(Emitter& e, std::vector<std::pair<ptx::ParameterOf<U64>,
     name.append(digits.data(), std::to_chars(digits.begin(), digits.end(), ordinal).ptr);
     return e.b.parameter<U64>(std::move(name));
   };
-  const size_t most = 3 * (e.function.parameters.size() + e.outputs.size()) + 12 * e.lookups.size() + 2;
+  const size_t most = 3 * (e.function.parameters.size() + e.outputs.size()) + 12 * e.lookups.size() + 3;
   e.b.function().parameters.reserve(most);
   e.code.parameters.reserve(most);
   data.reserve(e.function.parameters.size());
@@ -360,13 +366,13 @@ void declare_parameters(Emitter& e, std::vector<std::pair<ptx::ParameterOf<U64>,
     out.size = declare(ParameterRole::output_size, out.ordinal, out.type, "out_size");
   }
   if (keeps_state) e.scratch = declare(ParameterRole::scratch, 0, BasicType::i64, "scratch");
+  if (sums_floats(e)) e.sum_flags = declare(ParameterRole::sum_flags, 0, BasicType::i64, "sum_flags");
   if (fails) e.error = declare(ParameterRole::error, 0, BasicType::i64, "error");
   e.has_scratch = keeps_state;
   e.has_error = fails;
 }
 
-// What one pass over the elements does. Kernels have one pass, except when floats are summed beside a scan: tiles of a scan go to whoever
-// comes first, and a sum must not depend on that.
+// What one pass over the elements does.
 struct Pass {
   bool accumulates = false;  // fixed assignment of tiles to blocks
   bool stores = false;       // of vectors
@@ -737,17 +743,16 @@ Result<KernelCode> generate_kernel(const outliner::Outlined& outlined, uint32_t 
   start_accumulators(e);
   const bool scans = !e.scans.empty();
   if (scans) declare_scan_memory(e);
-  if (scans && depends_on_order(e)) {
-    write_loop(e, {.accumulates = true});
-    write_loop(e, {.stores = true, .scans = true});
-  } else if (loops) {
+  if (loops) {
     write_loop(e, {.accumulates = true, .stores = true, .scans = scans});
   }
   store_lengths(e);
   if (cells) {
     reduce_cells(e);
+    store_huge(e);
     store_error(e);
   } else {
+    store_huge(e);
     store_error(e);
     finish_kernel(e);
   }

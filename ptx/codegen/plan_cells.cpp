@@ -22,7 +22,7 @@ namespace {
 
 bool same_shape(const Emitter& e, const Bundle& a, const Bundle& b) {
   const auto same_accumulator = [](const Accumulator& x, const Accumulator& y) {
-    return x.kind == y.kind && x.type == y.type && x.count == y.count;
+    return x.kind == y.kind && x.type == y.type && x.count == y.count && x.part == y.part;
   };
   if (a.selected != b.selected || e.type_of(a.argument) != e.type_of(b.argument) ||
       !std::equal(a.accumulators.begin(), a.accumulators.end(), b.accumulators.begin(), b.accumulators.end(),
@@ -53,12 +53,13 @@ std::vector<Family> families_of(Emitter& e) {
     }
     const auto shared = [&](int& own) {  // the bundle's accumulator that is like the reduction's own
       if (own < 0) return;
-      const Accumulator& a = r.accumulators[static_cast<size_t>(own)];
+      const auto first = r.accumulators.begin() + own;
+      const Accumulator& a = *first;
       std::vector<Accumulator>& all = bundle->accumulators;
       auto at = std::find_if(all.begin(), all.end(), [&](const Accumulator& x) {
-        return x.kind == a.kind && x.type == a.type && x.count == a.count;
+        return x.kind == a.kind && x.type == a.type && x.count == a.count && x.part == a.part;
       });
-      if (at == all.end()) at = all.insert(at, a);
+      if (at == all.end()) at = all.insert(at, first, first + static_cast<ptrdiff_t>(parts_of(a)));
       own = static_cast<int>(at - all.begin());
     };
     shared(r.value);
@@ -111,7 +112,7 @@ void plan_cells(Emitter& e) {
       const AccumulatorPlan plan = accumulators_of(s.builtin, e.type_of(argument), selected);
       if (plan.value) {
         r.value = static_cast<int>(r.accumulators.size());
-        r.accumulators.push_back({.kind = plan.kind, .type = plan.type, .argument = argument});
+        for (Accumulator& a : value_accumulators(plan, argument)) r.accumulators.push_back(std::move(a));
       }
       if (plan.count) {
         r.count = static_cast<int>(r.accumulators.size());

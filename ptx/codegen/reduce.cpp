@@ -1,13 +1,11 @@
-// Reductions (docs/horseir.md, "Builtins: reductions"): fast, and the same bits on every launch
-// with the same grid.
+// Reductions (docs/horseir.md, "Builtins: reductions"): fast, and the same bits on every launch.
 //
 // Every thread accumulates its selected items into independent registers; then registers, lanes of a warp (butterfly shuffles), warps of
-// a block (shared memory) and, in the block that finishes last, the blocks' partial results are combined, each in a fixed order. Which
-// elements a thread takes does not depend on timing, so float sums repeat bit for bit.
+// a block (shared memory) and, in the block that finishes last, the blocks' partial results are combined.
 // Finding the last block: thread 0 stores the block's partial results, fences, takes a ticket from a counter in the fixed part of the
 // scratch memory. The last block fences, combines, and leaves all scratch memory zero again.
-// Integer sums accumulate in 64 bits, float sums in f64, and are cut to the result's type at the end; averages divide a sum by a count, in f64.
-// So a sum of n f32 is off by one rounding to f32 and by n 2^-53 of the sum of their magnitudes at most.
+// Integer sums accumulate in 64 bits and are cut to the result's type at the end. Float sums are exact and rounded once (ptx/sums/exact_sum.h), in
+// whatever order: three accumulators each. Averages divide a sum by a count, in f64.
 // Without a selection, the number of elements is n and needs no accumulator.
 // Scratch: 16 bytes of ticket, then per accumulator one 8-byte partial per block. Shared: 8 bytes per accumulator and warp.
 #include <algorithm>
@@ -44,7 +42,7 @@ namespace {
 int add_accumulator(Emitter& e, Accumulator a) {
   for (size_t i = 0; i < e.accumulators.size(); ++i) {
     const Accumulator& o = e.accumulators[i];
-    if (o.kind == a.kind && o.type == a.type && o.count == a.count && o.argument == a.argument)
+    if (o.kind == a.kind && o.type == a.type && o.count == a.count && o.argument == a.argument && o.part == a.part)
       return static_cast<int>(i);
   }
   e.accumulators.push_back(std::move(a));
@@ -66,6 +64,40 @@ Element finish_reduction(Emitter& e, Builtin builtin, BasicType result, const El
   }
   if (result == BasicType::boolean) return element(BasicType::boolean, b.setp(Compare::ne, reg<S32>(value), 0));
   return convert(e, value, result);
+}
+
+std::vector<RegisterId> ids_of(std::span<const Element> x) {
+  std::vector<RegisterId> ids;
+  for (const Element& e : x) ids.push_back(static_cast<RegisterId>(e.value.id));
+  return ids;
+}
+
+void add_to_sum(Emitter& e, const sums::ExactSum& sum, const Element& x, Reg<Pred> when) {
+  Builder& b = e.b;
+  if (x.type == BasicType::i64) return sums::add(b, sum, reg<S64>(in_register(e, x)), when);
+  Reg<F64> value = reg<F64>(in_register(e, convert(e, x, BasicType::f64)));
+  if (x.type == BasicType::f64) {
+    if (when.valid()) value = b.selp(value, b.constant<F64>(0.0), when);
+    sums::note_huge(b, value, e.huge);
+    sums::add(b, sum, value);
+  } else {
+    sums::add(b, sum, value, when);
+  }
+}
+
+Element finish_sum(Emitter& e, Builtin builtin, BasicType result, const sums::ExactSum& sum, Reg<Pred> counts) {
+  const bool cut = builtin == Builtin::sum && result == BasicType::f32;
+  const sums::Round round = cut ? sums::Round::odd : sums::Round::nearest;
+  return element(BasicType::f64, sums::rounded(e.b, sum, round, e.b.ld_param(e.sum_flags), counts));
+}
+
+std::vector<Accumulator> value_accumulators(const AccumulatorPlan& plan, hir::VariableId argument) {
+  std::vector<Accumulator> all{{.kind = plan.kind, .type = plan.type, .argument = argument}};
+  for (uint8_t part = 1; part < parts_of(all[0]); ++part) {
+    all.push_back(all[0]);
+    all.back().part = part;
+  }
+  return all;
 }
 
 AccumulatorPlan accumulators_of(Builtin builtin, BasicType type, bool selected) {
@@ -97,11 +129,16 @@ void plan_reduction(Emitter& e, hir::VariableId result, hir::VariableId argument
   if (plan.count)
     r.counter =
         add_accumulator(e, {.kind = Accumulator::add, .type = BasicType::i32, .count = true, .argument = argument});
-  if (plan.value) r.sum = add_accumulator(e, {.kind = plan.kind, .type = plan.type, .argument = argument});
+  if (plan.value)
+    for (const Accumulator& a : value_accumulators(plan, argument)) {
+      const int at = add_accumulator(e, a);
+      if (a.part == 0) r.sum = at;
+    }
   e.reductions.push_back(r);
 }
 
 void start_accumulators(Emitter& e) {
+  if (sums_floats(e)) e.huge = e.b.constant<Pred>(false);
   const size_t count = e.accumulators.size();
   const uint32_t independent = count <= 2 ? 2 : 1;
   for (Accumulator& a : e.accumulators) {
@@ -114,13 +151,19 @@ void start_accumulators(Emitter& e) {
 
 void accumulate(Emitter& e) {
   Builder& b = e.b;
-  for (Accumulator& a : e.accumulators) {
+  for (size_t k = 0; k < e.accumulators.size(); k += parts_of(e.accumulators[k])) {
+    Accumulator& a = e.accumulators[k];
     const Element& value = e.values[index(a.argument)];
     Reg<Pred> selected = active(e, value.mask);
     RegisterId into = a.registers[e.item % a.registers.size()];
     if (a.count) {
       Reg<S32> n{into};
       b.when(selected).add(n, 1, n);
+      continue;
+    }
+    if (sums_floats(a)) {
+      add_to_sum(e, {{a.registers[0]}, {e.accumulators[k + 1].registers[0]}, {e.accumulators[k + 2].registers[0]}},
+                 value, selected);
       continue;
     }
     const Element x = in_register(e, convert(e, value, held_type(a.type)));
@@ -131,9 +174,12 @@ void accumulate(Emitter& e) {
   }
 }
 
-bool depends_on_order(const Emitter& e) {
-  return std::any_of(e.accumulators.begin(), e.accumulators.end(),
-                     [](const Accumulator& a) { return a.kind == Accumulator::add && hir::is_float(a.type); });
+bool sums_floats(const Emitter& e) {
+  const auto of = [](std::span<const Accumulator> all) {
+    return std::any_of(all.begin(), all.end(), [](const Accumulator& a) { return sums_floats(a); });
+  };
+  return of(e.accumulators) || std::any_of(e.cell_reductions.begin(), e.cell_reductions.end(),
+                                           [&](const CellReduction& r) { return of(r.accumulators); });
 }
 
 void finish_kernel(Emitter& e) {
@@ -227,14 +273,15 @@ void finish_kernel(Emitter& e) {
     Reg<U32> block = b.mov(e.tid);
     b.bind(sum_up);
     b.when(b.setp(Compare::ge, block, e.nctaid)).bra(summed);
+    std::vector<RegisterId> others(count);
     for (uint32_t k = 0; k < count; ++k) {
       const Accumulator& a = e.accumulators[k];
       Reg<U32> slot = k ? b.mad_lo(e.nctaid, k, block) : block;
       Reg<U64> at = b.mad_wide(slot, 8u, partials);
-      with_number(rep_of(partial_type(a)), [&]<class P>() {
-        Reg<P> x = b.ld<P>(Space::global, Access{.semantics = Semantics::volatile_}, Address(at));
-        combine<P>(b, a.kind, Reg<P>{sums[k]}, x, Reg<P>{sums[k]});
+      with_partial(a, [&]<class P>() {
+        others[k] = b.ld<P>(Space::global, Access{.semantics = Semantics::volatile_}, Address(at)).id;
       });
+      combine(b, e.accumulators, k, sums, others, sums);
       b.st<U64>(Space::global, Address(at), 0);
     }
     b.add(block, e.block_size, block);
@@ -252,7 +299,11 @@ void finish_kernel(Emitter& e) {
   for (const Reduction& r : e.reductions) {
     const Element count =
         r.counter >= 0 ? e.accumulators[r.counter].total : element(BasicType::i64, Builder::as<S64>(e.n));
-    const Element value = r.sum >= 0 ? e.accumulators[r.sum].total : count;
+    Element value = r.sum >= 0 ? e.accumulators[r.sum].total : count;
+    if (r.sum >= 0 && sums_floats(e.accumulators[r.sum])) {
+      const auto part = [&](int k) { return reg<F64>(e.accumulators[r.sum + k].total); };
+      value = finish_sum(e, r.builtin, r.type, {part(0), part(1), part(2)}, {});
+    }
     const Element x = storable(e, finish_reduction(e, r.builtin, r.type, value, count));
     for (const Output& out : e.outputs) {
       if (out.kind != Output::reduced || out.variable != r.result) continue;

@@ -97,13 +97,15 @@ namespace {
 Result<Compiled> compile_typed(Compiled c, const CompileOptions& options, DiagnosticSink& sink, Timings& timings);
 }  // namespace
 
-Result<Compiled> compile_again(const Compiled& compiled, std::vector<uint32_t> not_unique, Timings& timings) {
+Result<Compiled> compile_again(const Compiled& compiled, std::vector<uint32_t> not_unique, bool exact_sums,
+                               Timings& timings) {
   Compiled c;
   c.program = compiled.program;
   c.options = compiled.options;
   c.backend = compiled.backend;
   c.level = compiled.level;
   c.not_unique = std::move(not_unique);
+  c.exact_sums = exact_sums;
   DiagnosticSink sink;  // has been told
   const CompileOptions options = c.options;
   return compile_typed(std::move(c), options, sink, timings);
@@ -159,6 +161,7 @@ Result<Compiled> compile_typed(Compiled c, const CompileOptions& options, Diagno
                                 .joins = options.fuse_operators && options.fuse_joins,
                                 .not_unique = c.not_unique,
                                 .numbers_as_parameters = options.numbers_as_parameters,
+                                .exact_sums = c.exact_sums,
                                 .explain = false},
                                sink, timings);
     if (sink.has_errors()) return in_sink;

@@ -75,6 +75,7 @@ struct Compiled {
   std::string backend;  // who made the cubin
   int level = 3;        // -O, for a device that compiles the PTX itself
   CompileOptions options;             // that it was made with
+  bool exact_sums = false;            // no kernel sums floats (outliner::Options)
   std::vector<uint32_t> not_unique;  // joins whose left keys are known to repeat (outliner::Options)
 };
 
@@ -83,8 +84,9 @@ struct Compiled {
 Result<Compiled> compile(FileId file, const SourceManager& sources, const CompileOptions& options, DiagnosticSink& sink,
                          Timings& timings);
 
-// The same program again, where keys of more joins turned out to repeat. What the options of `compiled` point to is still there.
-Result<Compiled> compile_again(const Compiled& compiled, std::vector<uint32_t> not_unique, Timings& timings);
+// The same program again, where keys of more joins turned out to repeat, or with sums of floats by an operator that needs no rounding. What the options of `compiled` point to is still there.
+Result<Compiled> compile_again(const Compiled& compiled, std::vector<uint32_t> not_unique, bool exact_sums,
+                               Timings& timings);
 
 // The stage as text (cubin: the bytes), valid input for the program that reads that stage.
 Result<std::string> emit(const Compiled& compiled, Stage stage);

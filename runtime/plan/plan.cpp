@@ -310,6 +310,7 @@ class Planner {
     for (uint32_t slot : step.outputs) {
       in_one_piece_.erase(slot);
       if (step.kind == Step::launch || step.kind == Step::unique_cells || step.kind == Step::tolist ||
+          (step.kind == Step::exact_sum && step.builtin == Builtin::each) ||
           (step.kind == Step::values && of_group_.count(step.inputs[0])))
         in_one_piece_.insert(slot);
       of_group_.erase(slot);
@@ -499,8 +500,13 @@ class Planner {
             }
         }
         return on_columns(Step::join, {e.operands.size() - 2, e.operands.size() - 1});
+      case Operator::exact_sum:
+        if (!compiled_.exact_sums || argument(0) != TypeKind::basic) return Step::call;
+        return on_columns(Step::exact_sum, {0});
       case Operator::each: {
         const hir::FunctionRef* f = function_literal(e.operands[0]);
+        if (f && f->kind == hir::FunctionRef::builtin && (f->builtin_id == Builtin::sum || f->builtin_id == Builtin::avg))
+          return compiled_.exact_sums && argument(1) == TypeKind::list ? on_columns(Step::exact_sum, {1}) : Step::call;
         if (f && f->kind == hir::FunctionRef::builtin && f->builtin_id == Builtin::unique)
           return argument(1) == TypeKind::list ? on_columns(Step::unique_cells, {1}) : Step::call;
         return Step::call;

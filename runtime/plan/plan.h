@@ -35,6 +35,7 @@ struct Step {
     aggregate,  // a fused group (outliner/grouping_fusion.h); inputs: the columns, then values; outputs: the keys, then results
     unique,
     unique_cells,  // each(@unique, cells)
+    exact_sum,     // sum or avg, of a vector or of each cell, by an operator (outliner::Options::exact_sums)
     join,
     member,
     index_of,

@@ -227,6 +227,7 @@ Result<void> Run::step(const Step& s, std::vector<Value>& results) {
     case Step::aggregate:
     case Step::unique:
     case Step::unique_cells:
+    case Step::exact_sum:
     case Step::join:
     case Step::member:
     case Step::scan:

@@ -174,6 +174,7 @@ class Run {
   Result<void> aggregate(const Step& s);
   Result<void> unique(const Step& s);
   Result<void> unique_cells(const Step& s);
+  Result<void> exact_sum(const Step& s);
   Result<void> join(const Step& s);
   Result<void> member(const Step& s);
   Result<void> scan(const Step& s);

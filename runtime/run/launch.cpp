@@ -370,6 +370,7 @@ Result<void> Run::launch(const Step& s) {
       case codegen::ParameterRole::output_size: parameters.push_back(outputs[p.ordinal]->size_slot); break;
       case codegen::ParameterRole::lookup: parameters.push_back(tables[p.ordinal][p.part]); break;
       case codegen::ParameterRole::scratch: parameters.push_back(plan_.scratch ? plan_.scratch->address : 0); break;
+      case codegen::ParameterRole::sum_flags: parameters.push_back(plan_.sum_flags->address); break;
       case codegen::ParameterRole::error:
         parameters.push_back(plan_.errors->address + 8 * uint64_t{s.kernel});
         can_fail = true;

@@ -194,6 +194,7 @@ Result<void> Run::run_operator(const Step& s) {
       case Step::aggregate: return aggregate(s);
       case Step::unique: return unique(s);
       case Step::unique_cells: return unique_cells(s);
+      case Step::exact_sum: return exact_sum(s);
       case Step::join: return join(s);
       case Step::member: return member(s);
       case Step::scan: return scan(s);
@@ -362,7 +363,7 @@ Result<void> Run::aggregate(const Step& s) {
   note_library_launches();  // of texts: no part of the fused operator
   OperatorMemory memory(*this, engine_.buffers);
   auto scope = timings_.measure(library_phase(), "group");
-  auto made = sql_->aggregate(keys, wanted, memory);
+  auto made = sql_->aggregate(keys, wanted, plan_.sum_flags->address, memory);
   note_library_launches(true);
   if (!made) return made.error();
   ItemPtr first = from_vector(made->keys, BasicType::i64, memory);
@@ -396,6 +397,46 @@ Result<void> Run::unique(const Step& s) {
   return {};
 }
 
+Result<void> Run::exact_sum(const Step& s) {
+  const bool of_cells = s.builtin == Builtin::each;
+  ASSIGN_OR_RETURN(ItemPtr v, item(s.inputs[of_cells ? 1 : 0]));
+  Builtin builtin = s.builtin;
+  if (of_cells) {
+    ASSIGN_OR_RETURN(ItemPtr function, item(s.inputs[0]));
+    ASSIGN_OR_RETURN(const Value named, to_host(*function));
+    builtin = named.functions_.front().builtin_id;
+  }
+  const bool is_list = v->kind == Item::cells || v->kind == Item::list;
+  if (of_cells ? !is_list : v->kind != Item::vector) return fall_back(s, "another argument", Arguments::perhaps_wrong);
+  if (v->kind == Item::list && v->parts.empty()) return fall_back(s, "a list without cells");
+  if (of_cells) RETURN_IF_ERROR(cells_to_device(v));
+  const ItemPtr elements = of_cells ? v->parts[0] : v;
+  if (!hir::is_float(elements->type) && !(elements->type == BasicType::i64 && builtin == Builtin::avg))
+    return fall_back(s, "a sum of integers");
+  const BasicType type = hir::is_float(elements->type) ? elements->type : BasicType::f64;
+  operators::Cells cells{.count = 1};
+  ASSIGN_OR_RETURN(const uint64_t flat, size_of(*elements));
+  ASSIGN_OR_RETURN(cells.elements, column(elements));
+  cells.elements.capacity = flat;
+  if (of_cells) {
+    cells.offsets = v->offsets;
+    ASSIGN_OR_RETURN(cells.count, size_of(*v));
+  }
+  OperatorMemory memory(*this, engine_.buffers);
+  auto scope = timings_.measure(library_phase(), "sum");
+  ASSIGN_OR_RETURN(operators::Vector made,
+                   sql_->exact_sums(cells, builtin == Builtin::avg, type_on_device(type), memory));
+  ItemPtr result = from_vector(made, type, memory);
+  if (of_cells) {
+    ItemPtr list = parts_item(Item::cells, {result});
+    list->type = type;
+    list->capacity = cells.count;
+    list->exact = true;
+    result = std::move(list);
+  }
+  assign_result(s, std::move(result));
+  return {};
+}
 Result<void> Run::unique_cells(const Step& s) {
   ASSIGN_OR_RETURN(ItemPtr v, item(s.inputs[1]));
   if (v->kind != Item::cells && v->kind != Item::list)

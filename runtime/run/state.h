@@ -128,6 +128,7 @@ struct Engine::Plan::State {
   std::string whole_program;  // why the reference interpreter runs all of it; empty: it does not
   std::shared_ptr<LoadedModule> module;
   BufferPtr errors;                           // mapped: an error word per kernel, 0 = none
+  BufferPtr sum_flags;                        // mapped: ptx/sums/exact_sum.h
   BufferPtr repeats;  // mapped: a word per number of a join, not 0 when a left key of it repeats; none: no such joins
   BufferPtr scratch;                          // of all kernels: each leaves it zero
   std::map<uint64_t, device::Address> sizes;  // size slots of numbers that the host knows
@@ -141,11 +142,13 @@ struct Engine::Plan::State {
   bool graphs = true;            // false: one could not be made
   std::optional<Replay> replay;
   void drop_replay();
-  // What runs since keys that the code took to be unique turned out to repeat.
+  // What runs since keys that the code took to be unique turned out to repeat, or sums of floats needed more bits.
   std::unique_ptr<Compiled> compiled_again;
   std::unique_ptr<Plan> instead;
   // The numbers of those joins, whose words are zero again then.
   std::vector<uint32_t> take_repeats();
+  // Whether results may be wrong for want of bits in sums of floats, whose flags are zero again then.
+  bool take_unsure();
 
   State(const Compiled& c, const SourceManager& s, const EngineOptions& o, Engine::State& e);
   ~State();

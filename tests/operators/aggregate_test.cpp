@@ -106,7 +106,7 @@ std::string expect_aggregates(Bench& bench, const std::vector<Column>& keys, con
   std::vector<Aggregate> asked;
   for (const Wanted& w : wanted) asked.push_back({w.reduce, columns[w.column], w.result});
   (void)bench.sql->take_launches();
-  auto got = bench.sql->aggregate(key_vectors, asked, *bench.memory);
+  auto got = bench.sql->aggregate(key_vectors, asked, bench.sum_flags.address, *bench.memory);
   std::string launched;
   for (const Launch& l : bench.sql->take_launches()) launched += std::string(l.kernel) + " ";
   if (!got.ok()) {
@@ -265,7 +265,7 @@ TEST_P(AggregateTest, DistinctValues) {
         const Vector values = counted.put(bench), summed = other.put(bench);
         const Aggregate wanted[] = {
             {Reduce::distinct, values, Type::i64}, {Reduce::sum, summed, Type::i64}, {Reduce::len, {}, Type::i64}};
-        auto got = bench.sql->aggregate(vectors, wanted, *bench.memory);
+        auto got = bench.sql->aggregate(vectors, wanted, bench.sum_flags.address, *bench.memory);
         ASSERT_TRUE(got.ok()) << got.error().message;
         std::vector<int64_t> first, distinct, sums, sizes;
         for (const auto& group : test::expected_groups(keys)) {
@@ -303,7 +303,7 @@ TEST_P(AggregateTest, FloatSumsRepeat) {
     for (int k = 0; k < 3; ++k) {
       const Vector keys = key.put(bench), values = value.put(bench);
       const Aggregate wanted{Reduce::sum, values, Type::f64};
-      auto got = bench.sql->aggregate({&keys, 1}, {&wanted, 1}, *bench.memory);
+      auto got = bench.sql->aggregate({&keys, 1}, {&wanted, 1}, bench.sum_flags.address, *bench.memory);
       ASSERT_TRUE(got.ok());
       const auto sums = bench.get<double>(got->results[0]);
       if (k > 0) {

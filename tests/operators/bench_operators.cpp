@@ -22,6 +22,7 @@
 #include "assembler/isa/isa.h"
 #include "libraries/base/errors/guarded_main.h"
 #include "libraries/operators/api.h"
+#include "ptx/sums/exact_sum.h"
 #include "runtime/cuda/cuda_device.h"
 #include "runtime/simulator/simulator_device.h"
 
@@ -275,7 +276,8 @@ Result<void> bench_aggregate(Run& run, const std::string& name, uint64_t n, uint
   return measure(
       run, name, n,
       [&]() -> Result<uint64_t> {
-        ASSIGN_OR_RETURN(got, run.sql.aggregate({&column, 1}, wanted, run.memory));
+        ASSIGN_OR_RETURN(const device::Mapped flags, run.memory.mapped(sums::flag_bytes));
+        ASSIGN_OR_RETURN(got, run.sql.aggregate({&column, 1}, wanted, flags.address, run.memory));
         return n * 12 + got.keys.capacity * 24;
       },
       [&]() -> Result<bool> {

@@ -119,7 +119,7 @@ TEST_P(HashGroupTest, Aggregates) {
   const Vector keys = key.put(bench), values = value.put(bench);
   const Aggregate wanted[] = {{Reduce::sum, values, Type::i64}, {Reduce::len, {}, Type::i64}};
   (void)bench.sql->take_launches();
-  auto got = bench.sql->aggregate({&keys, 1}, wanted, *bench.memory);
+  auto got = bench.sql->aggregate({&keys, 1}, wanted, bench.sum_flags.address, *bench.memory);
   ASSERT_TRUE(got.ok()) << got.error().message;
   EXPECT_EQ(bench.sql->take_launches().at(0).kernel, "group_enter_d");
   std::vector<int64_t> first, sums, sizes;

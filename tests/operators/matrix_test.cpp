@@ -168,7 +168,7 @@ void check_sorting(Bench& bench, const Options& options, const Table& table, uin
     for (int64_t row : cell) sums.back() += values.integers[static_cast<size_t>(row)];
   }
   const Aggregate wanted[] = {{Reduce::len, {}, Type::i64}, {Reduce::sum, values.put(bench, spare), Type::i64}};
-  auto aggregates = bench.sql->aggregate(columns, wanted, *bench.memory);
+  auto aggregates = bench.sql->aggregate(columns, wanted, bench.sum_flags.address, *bench.memory);
   ASSERT_TRUE(aggregates.ok()) << aggregates.error().message;
   ASSERT_EQ(bench.get<int64_t>(aggregates->keys), first);
   ASSERT_EQ(bench.get<int64_t>(aggregates->results[0]), sizes);

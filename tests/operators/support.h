@@ -14,6 +14,7 @@
 #include "assembler/assemble.h"
 #include "assembler/isa/isa.h"
 #include "libraries/operators/api.h"
+#include "ptx/sums/exact_sum.h"
 #include "runtime/simulator/simulator_device.h"
 
 namespace rndn::operators::test {
@@ -59,6 +60,7 @@ struct Bench {
   std::unique_ptr<device::Device> device;
   std::unique_ptr<Operators> sql;
   std::unique_ptr<TestMemory> memory;
+  device::Mapped sum_flags{};  // ptx/sums/exact_sum.h
 
   explicit Bench(const std::string& target, const Options& options = {}) {
     if (target == "cuda") {
@@ -92,7 +94,10 @@ struct Bench {
         },
         options);
     memory = std::make_unique<TestMemory>(*device);
+    sum_flags = *memory->mapped(sums::flag_bytes);
   }
+  // Of the calls so far.
+  bool sums_are_sure() const { return !sums::must_run_again(static_cast<const uint32_t*>(sum_flags.host)); }
 
   // A vector with these elements. `spare`: room beyond them, the size on the device.
   template <class T>

@@ -1,7 +1,8 @@
 // Accumulators of aggregates over groups, and their code. Private to this folder.
 //
 // Integers narrower than 64 bits are compared in 32 bits and added up in 64; floats are compared in their own type and added up in f64; an average is
-// a sum and a count, divided at the end, both in f64 for floats and 64-bit integers. Every combination has a fixed order (left operand: earlier rows), so that float results repeat bit for bit.
+// a sum and a count, divided at the end, both in f64 for floats and 64-bit integers. Sums in f64 are exact and rounded once (ptx/sums/exact_sum.h): three
+// accumulators each, and a result.
 #pragma once
 #include <limits>
 #include <string>
@@ -9,6 +10,7 @@
 
 #include "libraries/operators/emit.h"
 #include "libraries/operators/fragments.h"
+#include "ptx/sums/exact_sum.h"
 
 namespace rndn::operators {
 
@@ -20,6 +22,11 @@ struct Accumulator {
   enum Op : uint8_t { add, min, max, count, distinct, row } op{};
   Held held{};          // count, distinct, row: s64
   uint32_t column = 0;  // whose elements; not for those
+  sums::Round round = sums::Round::nearest;  // of a sum in f64
+  uint8_t part = 0;                          // of one: high, low, error
+  bool sums_floats() const { return op == add && held == Held::f64; }
+  // It completes a result: of a sum of floats the last part.
+  bool completes() const { return !sums_floats() || part + 1u == sums::parts; }
   bool operator==(const Accumulator&) const = default;
 };
 
@@ -30,9 +37,17 @@ struct AggregateShape {
   std::string name() const {
     std::string out;
     for (Type t : columns) out += std::string("_") + type_name(t);
-    for (const Accumulator& a : accumulators)
+    for (const Accumulator& a : accumulators) {
+      if (a.part > 0) continue;
       out += std::string("_") + "algndr"[a.op] + std::to_string(static_cast<int>(a.held)) + std::to_string(a.column);
+      if (a.round == sums::Round::odd) out += "o";
+    }
     return out;
+  }
+  bool sums_floats() const {
+    for (const Accumulator& a : accumulators)
+      if (a.sums_floats()) return true;
+    return false;
   }
   bool has_distinct() const {
     for (const Accumulator& a : accumulators)
@@ -101,7 +116,7 @@ Reg<T> held_element(Builder& b, const Element& e) {
   }
 }
 
-// acc = acc combined with the element of its column, or counted, where `when` holds.
+// acc = acc combined with the element of its column, or counted, where `when` holds. Not for sums of floats.
 inline void accumulate(Builder& b, const Accumulator& a, ptx::RegisterId acc, const std::vector<Element>& elements,
                        Condition when) {
   with_held(a.held, [&]<class T>() {
@@ -123,6 +138,100 @@ inline ptx::RegisterId identity_register(Builder& b, const Accumulator& a) {
   return id;
 }
 
+// --- Several accumulators, by a register for each. Called for all of them in order; a sum of floats is complete with its last part.
+
+using Registers = std::vector<ptx::RegisterId>;
+inline sums::ExactSum sum_of(const Registers& x, size_t k) { return {{x[k]}, {x[k + 1]}, {x[k + 2]}}; }
+
+// What kernels that sum floats report: where, and whether the thread met numbers of which sums overflow.
+struct SumFlags {
+  Param parameter{};
+  Reg<ptx::Pred> huge;
+};
+inline SumFlags sum_flags(Builder& b, const AggregateShape& shape) {
+  return shape.sums_floats() ? SumFlags{b.parameter<U64>("sum_flags"), {}} : SumFlags{};
+}
+inline void start_sums(Builder& b, const AggregateShape& shape, SumFlags& flags) {
+  if (shape.sums_floats()) flags.huge = b.constant<ptx::Pred>(false);
+}
+inline void report_sums(Builder& b, const SumFlags& flags) {
+  if (flags.huge.valid()) sums::report_huge(b, flags.huge, b.ld_param(flags.parameter));
+}
+
+// The element of its column is added to the sum that begins with accumulator k, where `when` holds.
+inline void add_to_sum(Builder& b, const Accumulator& a, const sums::ExactSum& sum, const std::vector<Element>& elements,
+                       const SumFlags& flags, Reg<ptx::Pred> when) {
+  const Element& e = elements[a.column];
+  if (e.type == Type::i64) return sums::add(b, sum, Builder::as<S64>(e.u64), when);
+  Reg<F64> x = held_element<F64>(b, e);
+  if (e.type == Type::f64) {
+    if (when.valid()) x = b.selp(x, b.constant<F64>(0.0), when);
+    sums::note_huge(b, x, flags.huge);
+    when = {};
+  }
+  sums::add(b, sum, x, when);
+}
+// Accumulator k, or all parts of the sum that it begins.
+inline void accumulate(Builder& b, const AggregateShape& shape, size_t k, const Registers& into,
+                       const std::vector<Element>& elements, const SumFlags& flags, Reg<ptx::Pred> when) {
+  const Accumulator& a = shape.accumulators[k];
+  if (!a.sums_floats())
+    accumulate(b, a, into[k], elements, when);
+  else if (a.part == 0)
+    add_to_sum(b, a, sum_of(into, k), elements, flags, when);
+}
+
+inline void combine(Builder& b, const AggregateShape& shape, size_t k, const Registers& x, const Registers& y,
+                    const Registers& into, Reg<ptx::Pred> when = {}) {
+  const Accumulator& a = shape.accumulators[k];
+  if (!a.completes()) return;
+  if (a.sums_floats()) {
+    const size_t first = k - a.part;
+    return sums::add(b, sum_of(x, first), sum_of(y, first), sum_of(into, first), when);
+  }
+  with_held(a.held, [&]<class T>() {
+    if (when.valid()) b.when(when);
+    combine(b, a.op, Reg<T>{x[k]}, Reg<T>{y[k]}, Reg<T>{into[k]});
+  });
+}
+// Into new registers.
+inline void combine_anew(Builder& b, const AggregateShape& shape, size_t k, const Registers& x, const Registers& y,
+                         Registers& into) {
+  const Accumulator& a = shape.accumulators[k];
+  if (!a.completes()) return;
+  if (a.sums_floats()) {
+    const size_t first = k - a.part;
+    const sums::ExactSum both = sums::sum_of(b, sum_of(x, first), sum_of(y, first));
+    into[first] = both.high.id, into[first + 1] = both.low.id, into[k] = both.error.id;
+    return;
+  }
+  with_held(a.held, [&]<class T>() { into[k] = combine(b, a.op, Reg<T>{x[k]}, Reg<T>{y[k]}).id; });
+}
+// Calls f.operator()<T>(part) for the accumulators that are complete with accumulator k.
+template <class F>
+void for_parts(const AggregateShape& shape, size_t k, F&& f) {
+  const Accumulator& a = shape.accumulators[k];
+  if (!a.completes()) return;
+  with_held(a.held, [&]<class T>() {
+    for (size_t part = k - a.part; part <= k; ++part) f.template operator()<T>(part);
+  });
+}
+// Calls f.operator()<T>(first, x) with the finished result of what is complete with accumulator k, which is accumulator `first`'s; reports where
+// `counts` holds (not valid: always).
+template <class F>
+void with_result(Builder& b, const AggregateShape& shape, size_t k, const Registers& x, const SumFlags& flags,
+                 Reg<ptx::Pred> counts, F&& f) {
+  const Accumulator& a = shape.accumulators[k];
+  if (!a.completes()) return;
+  if (a.sums_floats()) {
+    const size_t first = k - a.part;
+    f.template operator()<F64>(first,
+                               sums::rounded(b, sum_of(x, first), a.round, b.ld_param(flags.parameter), counts));
+    return;
+  }
+  with_held(a.held, [&]<class T>() { f.template operator()<T>(k, Reg<T>{x[k]}); });
+}
+
 // All lanes get the warp's combination: a butterfly.
 template <class T>
 void combine_warp(Builder& b, Accumulator::Op op, Reg<T> x) {
@@ -130,10 +239,24 @@ void combine_warp(Builder& b, Accumulator::Op op, Reg<T> x) {
     combine(b, op, x, shuffle(b, ShuffleMode::bfly, x, distance, 31u), x);
 }
 
+inline void combine_warp(Builder& b, const AggregateShape& shape, size_t k, const Registers& x) {
+  const Accumulator& a = shape.accumulators[k];
+  if (!a.sums_floats()) {
+    with_held(a.held, [&]<class T>() { combine_warp(b, a.op, Reg<T>{x[k]}); });
+  } else if (a.completes()) {
+    for (uint32_t distance = 16; distance > 0; distance /= 2) {
+      const auto other = [&](size_t part) { return shuffle(b, ShuffleMode::bfly, Reg<F64>{x[part]}, distance, 31u); };
+      const sums::ExactSum sum = sum_of(x, k - a.part);
+      sums::add(b, sum, {other(k - 2), other(k - 1), other(k)}, sum);
+    }
+  }
+}
+
 // Value columns and accumulators in device memory.
 struct AggregateInput {
   AggregateShape shape;
   std::vector<Address> columns;  // elements, by row
+  Address sum_flags = 0;         // ptx/sums/exact_sum.h; where floats are summed
 };
 
 }  // namespace rndn::operators

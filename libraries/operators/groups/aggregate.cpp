@@ -122,17 +122,19 @@ bool can_aggregate(Reduce reduce, Type type, Type result) {
 }
 
 Result<Aggregates> aggregate(Library& library, std::span<const Vector> keys, std::span<const Aggregate> wanted,
-                             Memory& memory) {
+                             Address sum_flags, Memory& memory) {
   if (keys.empty()) return input_error("`group` needs at least one column");
   // Accumulators.
-  AggregateInput input;
+  AggregateInput input{.sum_flags = sum_flags};
   std::vector<Plan> plans;
   const Vector* counted = nullptr;  // whose distinct values are counted
   const auto accumulator = [&](Accumulator a) {
     auto& all = input.shape.accumulators;
     const auto known = std::find(all.begin(), all.end(), a);
     const auto place = static_cast<uint32_t>(known - all.begin());
-    if (known == all.end()) all.push_back(a);
+    if (known == all.end())
+      do all.push_back(a);
+      while (!a.completes() && ++a.part);
     return place;
   };
   for (const Aggregate& w : wanted) {
@@ -158,7 +160,9 @@ Result<Aggregates> aggregate(Library& library, std::span<const Vector> keys, std
       const auto op = w.reduce == Reduce::min   ? Accumulator::min
                       : w.reduce == Reduce::max ? Accumulator::max
                                                 : Accumulator::add;
-      plan.value = accumulator({op, held_for(w.reduce, w.values.type), column});
+      // A sum of f32 is made in f64, and rounded once.
+      const auto round = w.reduce == Reduce::sum && w.result == Type::f32 ? sums::Round::odd : sums::Round::nearest;
+      plan.value = accumulator({op, held_for(w.reduce, w.values.type), column, round});
       if (plan.divide) plan.count = accumulator(count);
     }
     plans.push_back(plan);
@@ -174,7 +178,10 @@ Result<Aggregates> aggregate(Library& library, std::span<const Vector> keys, std
     ASSIGN_OR_RETURN(first, memory.result(8 * std::max<uint64_t>(most, 1)));
     raw.clear();
     for (const Accumulator& a : input.shape.accumulators) {
-      ASSIGN_OR_RETURN(Address at, memory.result(width(a.held) * std::max<uint64_t>(most, 1)));
+      Address at = 0;
+      if (a.part == 0) {
+        ASSIGN_OR_RETURN(at, memory.result(width(a.held) * std::max<uint64_t>(most, 1)));
+      }
       raw.push_back(at);
     }
     return {};

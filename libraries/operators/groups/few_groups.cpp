@@ -4,10 +4,12 @@
 // few     a row's key gives its group's number, and the thread's accumulators of that group take the row. A place of the table is [accumulator][group]
 //         [thread]: neighbouring threads use neighbouring banks. At the end a warp per group and accumulator combines the block's threads.
 // finish  a warp per group combines the blocks.
-// Which rows a thread takes, and every combination, follow from the launch alone: float results repeat bit for bit on one device.
+// Of a sum of floats the table has the high and the low part; what bounds its error is a register, for all groups of a thread together.
 // Costs: keys are read twice, values once. The table of a thread has 8 or 4 bytes per group and accumulator; blocks get smaller when there are more
 // groups, down to one warp.
 #include "libraries/operators/groups/few_groups.h"
+
+#include <algorithm>
 
 namespace rndn::operators {
 
@@ -155,23 +157,31 @@ uint32_t build_keys(ptx::Module& module, std::string_view name, std::span<const 
   return keys_block;
 }
 
+// Not in the table.
+bool bounds_error(const Accumulator& a) { return a.sums_floats() && a.completes(); }
+
 // Bytes of one group in a thread's table, before accumulator `k` and, with all of them, in all; the first row comes last.
 uint32_t table_offset(const AggregateShape& shape, size_t k) {
   uint32_t bytes = 0;
   for (uint32_t size : {8u, 4u})  // wide ones first, so that all are aligned
     for (size_t i = 0; i < shape.accumulators.size(); ++i) {
-      if (width(shape.accumulators[i].held) != size) continue;
+      if (width(shape.accumulators[i].held) != size || bounds_error(shape.accumulators[i])) continue;
       if (i == k) return bytes;
       bytes += size;
     }
   return bytes;
 }
 uint32_t table_bytes(const AggregateShape& shape) { return table_offset(shape, shape.accumulators.size()) + 4; }
+// Of a block: the tables, and behind them a bound per sum of floats and thread.
+uint64_t tables_bytes(const AggregateShape& shape, uint64_t groups, uint64_t threads) {
+  const auto sums = std::count_if(shape.accumulators.begin(), shape.accumulators.end(), bounds_error);
+  return threads * (groups * table_bytes(shape) + 8 * static_cast<uint64_t>(sums));
+}
 uint64_t numbers_bytes(const Word& word) { return (range_of(word) * 4 + 15) / 16 * 16; }
 
 uint32_t threads_for(const AggregateShape& shape, const Word& word, uint64_t groups) {
   for (uint32_t threads : {128u, 64u, 32u})
-    if (numbers_bytes(word) + groups * threads * table_bytes(shape) <= shared_bytes) return threads;
+    if (numbers_bytes(word) + tables_bytes(shape, groups, threads) <= shared_bytes) return threads;
   return 0;
 }
 
@@ -195,6 +205,7 @@ uint32_t build_few(ptx::Module& module, std::string_view name, std::span<const S
   std::vector<Param> p_columns, p_partials;
   for (size_t c = 0; c < shape.columns.size(); ++c) p_columns.push_back(b.parameter<U64>("column" + std::to_string(c)));
   for (size_t k = 0; k <= count; ++k) p_partials.push_back(b.parameter<U64>("partials" + std::to_string(k)));
+  SumFlags flags = sum_flags(b, shape);
   b.set_block_size(threads);
   auto shared = b.dynamic_shared<U64>(std::string(name) + "_tables", 16);
   const Thread t = thread_of(b);
@@ -214,7 +225,13 @@ uint32_t build_few(ptx::Module& module, std::string_view name, std::span<const S
     b.bra(loop);
     b.bind(done);
   }
+  start_sums(b, shape, flags);
+  std::vector<Reg<F64>> errors(count);  // of the thread, per sum of floats by its last part
   for_accumulators(shape, [&]<class T>(size_t k, Accumulator::Op, auto identity) {
+    if (k < count && bounds_error(shape.accumulators[k])) {
+      errors[k] = b.constant<F64>(0.0);
+      return;
+    }
     const LabelId loop = b.label(), done = b.label();
     Reg<U32> place = b.mov(t.tid);
     b.bind(loop);
@@ -254,6 +271,15 @@ uint32_t build_few(ptx::Module& module, std::string_view name, std::span<const S
     const LabelId skip = b.label();
     b.unless(inside[i]).bra(skip);
     for_accumulators(shape, [&]<class T>(size_t k, Accumulator::Op, auto) {
+      if (k < count && shape.accumulators[k].sums_floats()) {
+        if (!bounds_error(shape.accumulators[k])) return;
+        const At high(b.mad_lo(place, 8u, starts[k - 2])), low(b.mad_lo(place, 8u, starts[k - 1]));
+        const sums::ExactSum sum{b.ld<F64>(Space::shared, high), b.ld<F64>(Space::shared, low), errors[k]};
+        add_to_sum(b, shape.accumulators[k], sum, elements[i], flags, {});
+        b.st<F64>(Space::shared, high, sum.high);
+        b.st<F64>(Space::shared, low, sum.low);
+        return;
+      }
       const At at(b.mad_lo(place, T::size, starts[k]));
       Reg<T> x = b.ld<T>(Space::shared, at);
       if constexpr (std::same_as<T, U32>)
@@ -267,6 +293,15 @@ uint32_t build_few(ptx::Module& module, std::string_view name, std::span<const S
   b.add(tile, step, tile);
   b.bra(next_tile);
   b.bind(summed);
+  report_sums(b, flags);
+  std::vector<Reg<U32>> bounds(count);  // of the block's threads
+  Reg<U32> next_bound;
+  for (size_t k = 0; k < count; ++k) {
+    if (!bounds_error(shape.accumulators[k])) continue;
+    bounds[k] = next_bound.valid() ? next_bound : b.mad_lo(of_group, table_bytes(shape), tables);
+    next_bound = b.add(bounds[k], 8 * threads);
+    b.st<F64>(Space::shared, At(b.mad_lo(t.tid, 8u, bounds[k])), errors[k]);
+  }
   b.bar_sync();
 
   // A warp per group: [accumulator][group][block]
@@ -277,7 +312,26 @@ uint32_t build_few(ptx::Module& module, std::string_view name, std::span<const S
   b.bind(next_group);
   b.when(b.setp(Is::ge, group, groups)).bra_uni(done);
   Reg<U32> place = b.mad_lo(group, threads, t.lane), to = b.mad_lo(group, nctaid, ctaid);
+  Registers sums(count), others(count);
   for_accumulators(shape, [&]<class T>(size_t k, Accumulator::Op op, auto) {
+    if (k < count && shape.accumulators[k].sums_floats()) {
+      if (!bounds_error(shape.accumulators[k])) return;
+      const Reg<U32> high = b.mad_lo(place, 8u, starts[k - 2]), low = b.mad_lo(place, 8u, starts[k - 1]),
+                     bound = b.mad_lo(t.lane, 8u, bounds[k]);
+      for (uint32_t w = 0; w < threads / 32; ++w) {
+        Registers& into = w ? others : sums;
+        into[k - 2] = b.ld<F64>(Space::shared, At(high, 256 * int64_t{w})).id;
+        into[k - 1] = b.ld<F64>(Space::shared, At(low, 256 * int64_t{w})).id;
+        into[k] = b.ld<F64>(Space::shared, At(bound, 256 * int64_t{w})).id;
+        if (w) combine(b, shape, k, sums, others, sums);
+      }
+      combine_warp(b, shape, k, sums);
+      for_parts(shape, k, [&]<class P>(size_t part) {
+        store_if<P>(b, lane0, Space::global, element_at(b, b.ld_param(p_partials[part]), to, P::size),
+                    Reg<P>{sums[part]});
+      });
+      return;
+    }
     Reg<U32> at = b.mad_lo(place, T::size, starts[k]);
     Reg<T> x = b.ld<T>(Space::shared, At(at));
     for (uint32_t w = 1; w < threads / 32; ++w)
@@ -303,6 +357,7 @@ uint32_t build_finish(ptx::Module& module, std::string_view name, const Aggregat
   std::vector<Param> p_partials, p_out;
   for (size_t k = 0; k <= count; ++k) p_partials.push_back(b.parameter<U64>("partials" + std::to_string(k)));
   for (size_t k = 0; k < count; ++k) p_out.push_back(b.parameter<U64>("out" + std::to_string(k)));
+  const SumFlags flags = sum_flags(b, shape);
   b.set_block_size(finish_block);
   const Thread t = thread_of(b);
   Reg<U32> group = b.mad_lo(b.special(SpecialRegister::ctaid_x), finish_block / 32, t.warp);
@@ -311,7 +366,34 @@ uint32_t build_finish(ptx::Module& module, std::string_view name, const Aggregat
   const LabelId done = b.label();
   b.when(b.setp(Is::ge, group, b.cvt<U32>(b.ld_param(p_groups)))).bra_uni(done);
   Reg<U32> first = b.mul_lo(group, blocks);
+  Registers sums(count), others(count);
   for_accumulators(shape, [&]<class T>(size_t k, Accumulator::Op op, auto identity) {
+    if (k < count && shape.accumulators[k].sums_floats()) {
+      if (!bounds_error(shape.accumulators[k])) return;
+      std::vector<Reg<U64>> partials;
+      for_parts(shape, k, [&]<class P>(size_t part) {
+        sums[part] = identity_register(b, shape.accumulators[part]);
+        partials.push_back(b.ld_param(p_partials[part]));
+      });
+      Reg<U32> block = b.mov(t.lane);
+      const LabelId loop = b.label(), summed = b.label();
+      b.bind(loop);
+      b.when(b.setp(Is::ge, block, blocks)).bra(summed);
+      for_parts(shape, k, [&]<class P>(size_t part) {
+        const At at = element_at(b, partials[part + 2 - k], b.add(first, block), P::size);
+        others[part] = b.ld<P>(Space::global, at).id;
+      });
+      combine(b, shape, k, sums, others, sums);
+      b.add(block, 32u, block);
+      b.bra(loop);
+      b.bind(summed);
+      b.bar_warp_sync();
+      combine_warp(b, shape, k, sums);
+      with_result(b, shape, k, sums, flags, lane0, [&]<class R>(size_t at, Reg<R> x) {
+        store_if<R>(b, lane0, Space::global, element_at(b, b.ld_param(p_out[at]), group, R::size), x);
+      });
+      return;
+    }
     Reg<T> x = b.constant<T>(identity);
     Reg<U32> block = b.mov(t.lane);
     Reg<U64> partials = b.ld_param(p_partials[k]);
@@ -396,7 +478,7 @@ Result<void> reduce_few(Library& library, const AggregateInput& input, const Wor
   ASSIGN_OR_RETURN(const Kernel* few, library.kernel(name, [&](ptx::Module& m, std::string_view entry) {
     return build_few(m, entry, sources, shape, threads);
   }));
-  const uint64_t shared = numbers_bytes(word) + keys.groups * threads * table_bytes(shape);
+  const uint64_t shared = numbers_bytes(word) + tables_bytes(shape, keys.groups, threads);
   ASSIGN_OR_RETURN(uint32_t blocks,
                    library.device().blocks_per_multiprocessor(few->handle, threads, static_cast<uint32_t>(shared)));
   const uint64_t resident = uint64_t{std::max(1u, blocks)} * library.device().info().multiprocessors;
@@ -414,6 +496,7 @@ Result<void> reduce_few(Library& library, const AggregateInput& input, const Wor
   for (Address column : input.columns) a.add(column);
   for (Type type : shape.columns) bytes += width(type);
   for (Address at : partials) a.add(at);
+  if (shape.sums_floats()) a.add(input.sum_flags);
   RETURN_IF_ERROR(
       library.launch(*few, static_cast<uint32_t>(grid), a, keys.rows * bytes, static_cast<uint32_t>(shared)));
   ASSIGN_OR_RETURN(const Kernel* finish,
@@ -424,6 +507,7 @@ Result<void> reduce_few(Library& library, const AggregateInput& input, const Wor
   c.add(grid).add(keys.groups).add(first);
   for (Address at : partials) c.add(at);
   for (Address at : accumulators) c.add(at);
+  if (shape.sums_floats()) c.add(input.sum_flags);
   const uint64_t per_block = finish_block / 32;
   return library.launch(*finish, static_cast<uint32_t>((keys.groups + per_block - 1) / per_block), c,
                         keys.groups * grid * table_bytes(shape));

@@ -8,7 +8,6 @@
 // boundaries a warp per tile that a run ends in: that run's tail, the tiles that it fills, and the head, in order.
 // Distinct values are counted where the rows of a group are sorted by the value: flags tell which rows differ from the one before them.
 // cells      a warp per cell of a list of rows: lanes take every 32nd row, then a butterfly.
-// Every combination has a fixed order, so that float results repeat.
 // Costs: keys and value columns are read once (through the rows where these were sorted), results written once; 16 bytes per tile and accumulator.
 #include "libraries/operators/groups/segments.h"
 
@@ -66,6 +65,7 @@ uint32_t build_segments(ptx::Module& module, std::string_view name, From from, b
   const std::vector<Param> p_columns = parameters(b, "column", shape.columns.size()),
                            p_out = parameters(b, "out", count), p_heads = parameters(b, "heads", count),
                            p_tails = parameters(b, "tails", count);
+  SumFlags flags = sum_flags(b, shape);
   b.set_block_size(block);
   auto shared = b.shared<U64>(std::string(name) + "_shared", totals_at / 8 + count * warps, 16);
   const Thread t = thread_of(b);
@@ -126,16 +126,23 @@ uint32_t build_segments(ptx::Module& module, std::string_view name, From from, b
   // A thread's own places.
   const std::vector<Reg<U64>> out = load_all(b, p_out);
   Reg<U64> first_out = b.ld_param(p_first);
-  std::vector<RegisterId> sums, heads;
+  Registers sums, heads;
+  start_sums(b, shape, flags);
   for (const Accumulator& a : shape.accumulators) {
     sums.push_back(identity_register(b, a));
     heads.push_back(identity_register(b, a));
   }
-  const auto store = [&](Condition when, size_t k, Reg<U32> at, RegisterId value, int64_t offset) {
-    const uint32_t bytes = width(shape.accumulators[k].held);
-    const At where(element_address(b, out[k], at, bytes), offset * bytes);
-    with_held(shape.accumulators[k].held,
-              [&]<class T>() { store_if<T>(b, when, Space::global, where, Reg<T>{value}); });
+  // Of the run before run `at`, where `when` holds.
+  const auto store_result = [&](Reg<Pred> when, size_t k, Reg<U32> at, const Registers& values) {
+    const Accumulator& a = shape.accumulators[k];
+    const bool rounds = a.sums_floats() && a.completes();  // which is long
+    const LabelId skip = rounds ? b.label() : LabelId{};
+    if (rounds) b.unless(when).bra(skip);
+    with_result(b, shape, k, values, flags, {}, [&]<class T>(size_t first, Reg<T> value) {
+      const At where(element_address(b, out[first], at, T::size), -int64_t{T::size});
+      store_if<T>(b, when, Space::global, where, value);
+    });
+    if (rounds) b.bind(skip);
   };
   Reg<Pred> open;  // a run has begun in this thread
   for (uint32_t i = 0; i < items; ++i) {
@@ -144,18 +151,20 @@ uint32_t build_segments(ptx::Module& module, std::string_view name, From from, b
     Reg<Pred> ends = open.valid() ? b.and_(starts[i], open) : Reg<Pred>();
     for (size_t k = 0; k < count; ++k) {
       const Accumulator& a = shape.accumulators[k];
-      if (ends.valid()) store(ends, k, run, sums[k], -1);
+      if (ends.valid()) store_result(ends, k, run, sums);
       with_held(a.held, [&]<class T>() {
-        b.when(opens).mov(Reg<T>{sums[k]}, Reg<T>{heads[k]});
-        b.when(starts[i]).constant<T>(identity_of<T>(a.op), Reg<T>{sums[k]});
+        for_parts(shape, k, [&]<class>(size_t part) {
+          b.when(opens).mov(Reg<T>{sums[part]}, Reg<T>{heads[part]});
+          b.when(starts[i]).constant<T>(identity_of<T>(a.op), Reg<T>{sums[part]});
+        });
       });
       if (a.op == Accumulator::distinct) {
         b.when(differs[i]).add(Reg<S64>{sums[k]}, 1, Reg<S64>{sums[k]});
       } else if (a.op == Accumulator::row) {
         Reg<S64> row = Builder::as<S64>(b.cvt<U64>(rows[i]));
         b.when(inside[i]).min(Reg<S64>{sums[k]}, row, Reg<S64>{sums[k]});
-      } else {
-        accumulate(b, a, sums[k], elements[i], inside[i]);
+      } else if (a.completes()) {
+        accumulate(b, shape, k - a.part, sums, elements[i], flags, inside[i]);
       }
     }
     b.when(starts[i]).add(run, 1u, run);
@@ -169,18 +178,18 @@ uint32_t build_segments(ptx::Module& module, std::string_view name, From from, b
   Reg<Pred> in_warp = b.setp(Is::ne, starts_below, 0u);
   Reg<U32> up_to_lane = b.and_(warp_starts, b.or_(below, b.shl(b.constant<U32>(1u), t.lane)));
   Reg<S32> lead = b.max(b.sub(b.constant<S32>(31), Builder::as<S32>(b.clz(up_to_lane))), 0);
-  std::vector<RegisterId> scan;
+  Registers scan;
   for (size_t k = 0; k < count; ++k)
     with_held(shape.accumulators[k].held, [&]<class T>() { scan.push_back(b.mov(Reg<T>{sums[k]}).id); });
   for (int32_t distance = 1; distance < 32; distance *= 2) {
     Reg<Pred> joins = b.setp(Is::ge, b.sub(Builder::as<S32>(t.lane), distance), lead);
-    for (size_t k = 0; k < count; ++k)
+    Registers earlier(count);
+    for (size_t k = 0; k < count; ++k) {
       with_held(shape.accumulators[k].held, [&]<class T>() {
-        const Reg<T> x{scan[k]};
-        Reg<T> earlier = shuffle(b, ShuffleMode::up, x, distance, 0u);
-        b.when(joins);
-        combine(b, shape.accumulators[k].op, earlier, x, x);
+        earlier[k] = shuffle(b, ShuffleMode::up, Reg<T>{scan[k]}, distance, 0u).id;
       });
+      combine(b, shape, k, earlier, scan, scan, joins);
+    }
   }
   // Warps.
   Reg<U32> base = b.address_of_32(shared);
@@ -193,46 +202,53 @@ uint32_t build_segments(ptx::Module& module, std::string_view name, From from, b
                   Reg<T>{scan[k]});
     });
   b.bar_sync();
-  std::vector<RegisterId> carry;
+  Registers carry, total(count), both(count);
   for (const Accumulator& a : shape.accumulators) carry.push_back(identity_register(b, a));
   Reg<Pred> in_tile = b.mov(in_warp);  // a run has begun in the tile before this thread
   for (uint32_t w = 0; w + 1 < warps; ++w) {
     Reg<Pred> earlier = b.setp(Is::gt, t.warp, w);
     Reg<Pred> begins = b.setp(Is::ne, b.ld<U32>(Space::shared, At(shared, flags_at + 4 * w)), 0u);
-    for (size_t k = 0; k < count; ++k)
+    for (size_t k = 0; k < count; ++k) {
       with_held(shape.accumulators[k].held, [&]<class T>() {
-        const Reg<T> c{carry[k]};
-        Reg<T> total =
-            b.ld<T>(Space::shared, At(shared, totals_at + 8 * (int64_t{warps} * static_cast<int64_t>(k) + w)));
-        Reg<T> both = combine(b, shape.accumulators[k].op, c, total);
-        b.selp(total, both, begins, both);
-        b.when(earlier).mov(both, c);
+        const int64_t at = totals_at + 8 * (int64_t{warps} * static_cast<int64_t>(k) + w);
+        total[k] = b.ld<T>(Space::shared, At(shared, at)).id;
       });
+      combine_anew(b, shape, k, carry, total, both);
+      for_parts(shape, k, [&]<class T>(size_t part) {
+        b.selp(Reg<T>{total[part]}, Reg<T>{both[part]}, begins, Reg<T>{both[part]});
+        b.when(earlier).mov(Reg<T>{both[part]}, Reg<T>{carry[part]});
+      });
+    }
     b.or_(in_tile, b.and_(earlier, begins), in_tile);
   }
   // What the run that is open at the thread's first place has gathered in the tile.
-  for (size_t k = 0; k < count; ++k)
+  for (size_t k = 0; k < count; ++k) {
     with_held(shape.accumulators[k].held, [&]<class T>() {
-      const Reg<T> c{carry[k]};
-      Reg<T> lanes = shuffle(b, ShuffleMode::up, Reg<T>{scan[k]}, 1u, 0u);
-      Reg<T> both = combine(b, shape.accumulators[k].op, c, lanes);
-      b.selp(lanes, both, in_warp, both);
-      b.selp(c, both, lane0, c);
+      total[k] = shuffle(b, ShuffleMode::up, Reg<T>{scan[k]}, 1u, 0u).id;
     });
+    combine_anew(b, shape, k, carry, total, both);
+    for_parts(shape, k, [&]<class T>(size_t part) {
+      b.selp(Reg<T>{total[part]}, Reg<T>{both[part]}, in_warp, Reg<T>{both[part]});
+      b.selp(Reg<T>{carry[part]}, Reg<T>{both[part]}, lane0, Reg<T>{carry[part]});
+    });
+  }
   Reg<Pred> ends_run = b.and_(open, in_tile), ends_tile = b.and_(open, b.not_(in_tile));
   Reg<Pred> is_last = b.setp(Is::eq, t.tid, block - 1);
   for (size_t k = 0; k < count; ++k) {
-    const Accumulator& a = shape.accumulators[k];
-    with_held(a.held, [&]<class T>() {
-      const Reg<T> c{carry[k]};
-      Reg<T> closed = combine(b, a.op, c, Reg<T>{heads[k]});
-      store(ends_run, k, first_run, closed.id, -1);
-      store_if<T>(b, ends_tile, Space::global, element_at(b, b.ld_param(p_heads[k]), tile, T::size), closed);
-      Reg<T> tail = combine(b, a.op, c, Reg<T>{sums[k]});
-      b.selp(Reg<T>{sums[k]}, tail, open, tail);
-      store_if<T>(b, is_last, Space::global, element_at(b, b.ld_param(p_tails[k]), tile, T::size), tail);
+    combine_anew(b, shape, k, carry, heads, both);
+    store_result(ends_run, k, first_run, both);
+    for_parts(shape, k, [&]<class T>(size_t part) {
+      store_if<T>(b, ends_tile, Space::global, element_at(b, b.ld_param(p_heads[part]), tile, T::size),
+                  Reg<T>{both[part]});
+    });
+    combine_anew(b, shape, k, carry, sums, both);
+    for_parts(shape, k, [&]<class T>(size_t part) {
+      const Reg<T> tail{both[part]};
+      b.selp(Reg<T>{sums[part]}, tail, open, tail);
+      store_if<T>(b, is_last, Space::global, element_at(b, b.ld_param(p_tails[part]), tile, T::size), tail);
     });
   }
+  report_sums(b, flags);
   Reg<Pred> is_end = b.setp(Is::eq, b.add(tile, 1u), b.cvt<U32>(b.ld_param(p_tiles)));
   store_if<U64>(b, b.setp(Is::eq, Combine::and_, t.tid, 0u, is_end), Space::global, At(b.ld_param(p_found)),
                 b.add(before, b.cvt<U64>(sum.total)));
@@ -248,6 +264,7 @@ uint32_t build_boundaries(ptx::Module& module, std::string_view name, const Aggr
   Param p_tiles = b.parameter<U64>("tiles"), p_words = b.parameter<U64>("words");
   const std::vector<Param> p_out = parameters(b, "out", count), p_heads = parameters(b, "heads", count),
                            p_tails = parameters(b, "tails", count);
+  const SumFlags flags = sum_flags(b, shape);
   b.set_block_size(block);
   const Thread t = thread_of(b);
   Reg<U32> tiles = b.cvt<U32>(b.ld_param(p_tiles));
@@ -266,7 +283,7 @@ uint32_t build_boundaries(ptx::Module& module, std::string_view name, const Aggr
   Reg<Pred> nothing = b.setp(Is::eq, runs(here), ended);  // no run begins in the tile
   b.when(b.and_(nothing, b.not_(at_end))).bra_uni(done);
 
-  std::vector<RegisterId> sums;
+  Registers sums, window_sums(count);
   for (size_t k = 0; k < count; ++k) {
     const Accumulator& a = shape.accumulators[k];
     sums.push_back(identity_register(b, a));
@@ -291,17 +308,18 @@ uint32_t build_boundaries(ptx::Module& module, std::string_view name, const Aggr
     with_held(a.held, [&]<class T>() {
       Reg<T> x = b.constant<T>(identity_of<T>(a.op));
       load_if<T>(b, counts, Space::global, element_at(b, b.ld_param(p_tails[k]), mine, T::size), x);
-      combine_warp(b, a.op, x);
-      combine(b, a.op, x, Reg<T>{sums[k]}, Reg<T>{sums[k]});
+      window_sums[k] = x.id;
     });
+    combine_warp(b, shape, k, window_sums);
+    combine(b, shape, k, window_sums, sums, sums);
   }
   b.sub(at, 32, at);
   b.when(b.setp(Is::eq, votes, 0u)).bra_uni(window);
   Reg<Pred> lane0 = b.setp(Is::eq, t.lane, 0u);
   for (size_t k = 0; k < count; ++k)
-    with_held(shape.accumulators[k].held, [&]<class T>() {
+    with_result(b, shape, k, sums, flags, lane0, [&]<class T>(size_t first, Reg<T> x) {
       store_if<T>(b, lane0, Space::global,
-                  At(element_address(b, b.ld_param(p_out[k]), ended, T::size), -int64_t{T::size}), Reg<T>{sums[k]});
+                  At(element_address(b, b.ld_param(p_out[first]), ended, T::size), -int64_t{T::size}), x);
     });
   b.bind(done);
   b.ret();
@@ -315,8 +333,10 @@ uint32_t build_cells(ptx::Module& module, std::string_view name, const Aggregate
   Param p_cells = b.parameter<U64>("cells"), p_offsets = b.parameter<U64>("offsets"), p_rows = b.parameter<U64>("rows");
   const std::vector<Param> p_columns = parameters(b, "column", shape.columns.size()),
                            p_out = parameters(b, "out", count);
+  SumFlags flags = sum_flags(b, shape);
   b.set_block_size(block);
   const Thread t = thread_of(b);
+  start_sums(b, shape, flags);
   Reg<U32> cells = b.cvt<U32>(b.ld_param(p_cells));
   Reg<U32> cell = b.mad_lo(b.special(SpecialRegister::ctaid_x), warps, t.warp);
   Reg<U32> step = b.mul_lo(b.special(SpecialRegister::nctaid_x), warps);
@@ -329,26 +349,29 @@ uint32_t build_cells(ptx::Module& module, std::string_view name, const Aggregate
   const At bounds = element_at(b, offsets, cell, 8);
   Reg<U32> place = b.add(b.ld<U32>(Space::global, bounds), t.lane);  // the low halves
   Reg<U32> end = b.ld<U32>(Space::global, bounds.plus(8));
-  std::vector<RegisterId> sums;
+  Registers sums;
   for (const Accumulator& a : shape.accumulators) sums.push_back(identity_register(b, a));
   b.bind(next_row);
   b.when(b.setp(Is::ge, place, end)).bra(end_of_cell);
   Reg<U32> row = b.ld<U32>(Space::global, element_at(b, rows, place, 8));
   const std::vector<Element> elements = load_elements(b, shape, columns, row);
   Reg<Pred> always = b.constant<Pred>(true);
-  for (size_t k = 0; k < count; ++k) accumulate(b, shape.accumulators[k], sums[k], elements, always);
+  for (size_t k = 0; k < count; ++k) 
+    accumulate(b, shape, k, sums, elements, flags, shape.accumulators[k].sums_floats() ? Reg<Pred>() : always);
   b.add(place, 32u, place);
   b.bra(next_row);
   b.bind(end_of_cell);
   b.bar_warp_sync();
-  for (size_t k = 0; k < count; ++k)
-    with_held(shape.accumulators[k].held, [&]<class T>() {
-      combine_warp(b, shape.accumulators[k].op, Reg<T>{sums[k]});
-      store_if<T>(b, lane0, Space::global, element_at(b, out[k], cell, T::size), Reg<T>{sums[k]});
+  for (size_t k = 0; k < count; ++k) {
+    combine_warp(b, shape, k, sums);
+    with_result(b, shape, k, sums, flags, lane0, [&]<class T>(size_t first, Reg<T> x) {
+      store_if<T>(b, lane0, Space::global, element_at(b, out[first], cell, T::size), x);
     });
+  }
   b.add(cell, step, cell);
   b.bra(next_cell);
   b.bind(done);
+  report_sums(b, flags);
   b.ret();
   b.finish();
   return block;
@@ -400,6 +423,7 @@ Result<uint64_t> reduce_runs(Library& library, const AggregateInput& input, cons
   for (Address out : accumulators) a.add(out);
   for (Address at : heads) a.add(at);
   for (Address at : tails) a.add(at);
+  if (shape.sums_floats()) a.add(input.sum_flags);
   const uint64_t key_bytes = from == From::flags ? 1 : from == From::keys64 ? 8 : 4;
   RETURN_IF_ERROR(
       library.launch(*segments, static_cast<uint32_t>(tiles), a, n * (key_bytes + (gather ? 8 : 0) + bytes_of(shape))));
@@ -413,6 +437,7 @@ Result<uint64_t> reduce_runs(Library& library, const AggregateInput& input, cons
     for (Address out : accumulators) c.add(out);
     for (Address at : heads) c.add(at);
     for (Address at : tails) c.add(at);
+    if (shape.sums_floats()) c.add(input.sum_flags);
     RETURN_IF_ERROR(library.launch(*boundaries, static_cast<uint32_t>((tiles + warps - 1) / warps), c,
                                    tiles * 24 * accumulators.size()));
   }
@@ -431,6 +456,7 @@ Result<void> reduce_cells(Library& library, const AggregateInput& input, uint64_
   a.add(cells).add(offsets).add(rows);
   for (Address column : input.columns) a.add(column);
   for (Address out : accumulators) a.add(out);
+  if (input.shape.sums_floats()) a.add(input.sum_flags);
   return library.launch(*kernel, library.grid(*kernel, (cells + warps - 1) / warps), a, cells * 16);
 }
 

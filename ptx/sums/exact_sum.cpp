@@ -1,0 +1,122 @@
+#include "ptx/sums/exact_sum.h"
+
+namespace rndn::sums {
+
+using ptx::Address;
+using ptx::Builder;
+using ptx::Combine;
+using ptx::Compare;
+using ptx::F32;
+using ptx::F64;
+using ptx::Pred;
+using ptx::Reg;
+using ptx::S64;
+using ptx::Space;
+using ptx::U32;
+using ptx::U64;
+
+namespace {
+
+struct Two {
+  Reg<F64> sum, rest;
+};
+
+// sum + rest = x + y, sum the nearest double to it.
+Two two_sum(Builder& b, Reg<F64> x, Reg<F64> y) {
+  Reg<F64> sum = b.add_rn(x, y), of_y = b.sub_rn(sum, x), of_x = b.sub_rn(sum, of_y);
+  return {sum, b.add_rn(b.sub_rn(x, of_x), b.sub_rn(y, of_y))};
+}
+
+Reg<S64> bits_of(Builder& b, Reg<F64> x) {
+  const auto [low, high] = b.unpack(x);
+  return b.pack<S64>(low, high);
+}
+Reg<F64> double_of(Builder& b, Reg<S64> bits) {
+  const auto [low, high] = b.unpack(bits);
+  return b.pack<F64>(low, high);
+}
+
+// Of s + t with |t| < the distance of s to its neighbour: cut towards zero, then the last bit 1.
+Reg<F64> to_odd(Builder& b, const Two& x) {
+  Reg<S64> bits = bits_of(b, x.sum), rest = bits_of(b, x.rest);
+  Reg<Pred> opposite = b.setp(Compare::lt, b.xor_(bits, rest), 0);
+  Reg<S64> cut = b.selp(b.sub(bits, 1), bits, opposite);
+  Reg<Pred> inexact = b.setp(Compare::ne, x.rest, 0.0);
+  return double_of(b, b.selp(b.or_(cut, 1), bits, inexact));
+}
+
+// The high word of |x|.
+Reg<U32> magnitude(Builder& b, Reg<F64> x) { return b.and_(b.unpack(x).second, 0x7fffffffu); }
+
+void report(Builder& b, Reg<Pred> when, Reg<U64> flags, Flag flag) {
+  b.when(when).st<U32>(Space::global, Address(flags, 4 * int64_t{flag}), 1u);
+}
+
+}  // namespace
+
+ExactSum zero_sum(Builder& b) {
+  return {b.constant<F64>(0.0), b.constant<F64>(0.0), b.constant<F64>(0.0)};
+}
+
+void add(Builder& b, const ExactSum& sum, Reg<F64> x, Reg<Pred> when) {
+  if (when.valid()) x = b.selp(x, b.constant<F64>(0.0), when);
+  const Two two = two_sum(b, sum.high, x);
+  b.mov(two.sum, sum.high);
+  b.add_rn(sum.low, two.rest, sum.low);
+  b.add_rn(sum.error, b.abs(sum.low), sum.error);
+}
+
+void add(Builder& b, const ExactSum& sum, Reg<S64> x, Reg<Pred> when) {
+  const auto [low, high] = b.unpack(x);
+  add(b, sum, b.mul_rn(b.cvt<F64>(Builder::as<ptx::S32>(high)), 0x1p32), when);
+  add(b, sum, b.cvt<F64>(low), when);
+}
+
+ExactSum sum_of(Builder& b, const ExactSum& x, const ExactSum& y) {
+  const Two two = two_sum(b, x.high, y.high);
+  Reg<F64> lows = b.add_rn(x.low, y.low), low = b.add_rn(lows, two.rest);
+  Reg<F64> error = b.add_rn(x.error, y.error);
+  return {two.sum, low, b.add_rn(error, b.add_rn(b.abs(lows), b.abs(low)))};
+}
+
+void add(Builder& b, const ExactSum& x, const ExactSum& y, const ExactSum& into, Reg<Pred> when) {
+  const ExactSum both = sum_of(b, x, y);
+  const auto move = [&](Reg<F64> from, Reg<F64> to) {
+    if (when.valid()) b.when(when);
+    b.mov(from, to);
+  };
+  move(both.high, into.high);
+  move(both.low, into.low);
+  move(both.error, into.error);
+}
+
+void note_huge(Builder& b, Reg<F64> x, Reg<Pred> seen) {
+  constexpr uint32_t least = (1023u + 991u) << 20, infinity = 0x7ff00000u;
+  b.setp(Compare::lt, Combine::or_, b.sub(magnitude(b, x), least), infinity - least, seen, seen);
+}
+
+void report_huge(Builder& b, Reg<Pred> seen, Reg<U64> flags) { report(b, seen, flags, huge); }
+
+Reg<F64> rounded(Builder& b, const ExactSum& sum, Round round, Reg<U64> flags, Reg<Pred> counts) {
+  const Two two = two_sum(b, sum.high, sum.low);
+  // A little more than 2^-53, for what the additions to `error` and this product round away.
+  Reg<F64> bound = b.mul_rn(sum.error, 0x1.4p-53);
+  Reg<F64> above = b.add_rp(two.rest, bound), below = b.add_rm(two.rest, b.neg(bound));
+  Reg<F64> result;
+  Reg<Pred> differs;
+  if (round == Round::nearest) {
+    result = b.add_rn(two.sum, above);
+    differs = b.setp(Compare::neu, result, b.add_rn(two.sum, below));
+  } else {
+    result = to_odd(b, two_sum(b, two.sum, above));
+    Reg<F64> least = to_odd(b, two_sum(b, two.sum, below));
+    differs = b.setp(Compare::neu, b.cvt<F32>(result), b.cvt<F32>(least));
+  }
+  Reg<Pred> is_infinite = b.setp(Compare::ge, magnitude(b, sum.high), 0x7ff00000u);
+  Reg<Pred> is_unsure = b.and_(differs, b.not_(is_infinite));
+  report(b, counts.valid() ? b.and_(is_unsure, counts) : is_unsure, flags, unsure);
+  report(b, counts.valid() ? b.and_(is_infinite, counts) : is_infinite, flags, infinite);
+  return b.selp(sum.high, result, is_infinite);
+}
+
+}  // namespace rndn::sums
