@@ -19,11 +19,11 @@ namespace rndn::operators {
 namespace {
 
 constexpr uint32_t words = 68, lanes = 32, warps = 2, block = warps * lanes;
-constexpr uint32_t word_bytes = 8 * lanes;   // of all lanes
-constexpr int32_t lowest = -1074;            // exponent of bit 0: the smallest double
-constexpr uint64_t most_pieces = 16384;      // of a launch
-constexpr uint64_t parallel_pieces = 1024;   // that large cells are cut into, all together
-constexpr uint64_t rows_per_piece = 4096;    // at least, of a cell that is cut
+constexpr uint32_t word_bytes = 8 * lanes;  // of all lanes
+constexpr int32_t lowest = -1074;           // exponent of bit 0: the smallest double
+constexpr uint64_t most_pieces = 16384;     // of a launch
+constexpr uint64_t parallel_pieces = 1024;  // that large cells are cut into, all together
+constexpr uint64_t rows_per_piece = 4096;   // at least, of a cell that is cut
 
 // An element as a number of whole bits: mantissa * 2^(place + lowest).
 struct Fixed {
@@ -75,10 +75,9 @@ uint32_t build_deposit(ptx::Module& module, std::string_view name, Type type) {
   b.when(b.setp(Is::ge, piece, b.cvt<U32>(b.ld_param(p_pieces)))).bra_uni(done);
   Reg<U32> parts = b.cvt<U32>(b.ld_param(p_parts)), cell = b.div(piece, parts);
   Reg<U64> part = b.cvt<U64>(b.sub(piece, b.mul_lo(cell, parts)));
-  const Range range =
-      range_of(b, p_offsets, p_n, b.add(b.ld_param(p_first), b.cvt<U64>(cell)));
-  Reg<U64> each = b.div(b.add(b.sub(range.end, range.begin), b.sub(b.cvt<U64>(parts), 1)),
-                        b.cvt<U64>(parts));
+  const Range range = range_of(b, p_offsets, p_n, b.add(b.ld_param(p_first), b.cvt<U64>(cell)));
+  Reg<U64> each =
+      b.div(b.add(b.sub(range.end, range.begin), b.sub(b.cvt<U64>(parts), 1)), b.cvt<U64>(parts));
   Reg<U64> from = b.min(b.add(range.begin, b.mul_lo(part, each)), range.end);
   Reg<U64> to = b.min(b.add(from, each), range.end);
 
@@ -91,13 +90,12 @@ uint32_t build_deposit(ptx::Module& module, std::string_view name, Type type) {
   const LabelId next = b.label(), added = b.label();
   b.bind(next);
   b.when(b.setp(Is::ge, row, to)).bra(added);
-  const Element e = load_element(
-      b, type, element_at(b, b.ld_param(p_data), b.cvt<U32>(row), width(type)));
+  const Element e =
+      load_element(b, type, element_at(b, b.ld_param(p_data), b.cvt<U32>(row), width(type)));
   b.add(row, uint64_t{lanes}, row);
   if (is_float(type)) {
     Reg<F64> x = held_element<F64>(b, e);
-    Reg<Pred> is_special =
-        b.setp(Is::ge, b.and_(b.unpack(x).second, 0x7fffffffu), 0x7ff00000u);
+    Reg<Pred> is_special = b.setp(Is::ge, b.and_(b.unpack(x).second, 0x7fffffffu), 0x7ff00000u);
     b.when(is_special).add_rn(special, x, special);
     b.when(is_special).bra(next);
   }
@@ -170,7 +168,8 @@ uint32_t build_round(ptx::Module& module, std::string_view name, bool average, T
     const LabelId out = b.label(), next = b.label();
     Reg<U32> word = b.add(t.lane, first);
     b.when(b.setp(Is::ge, word, words)).bra(out);
-    Reg<U64> at = element_address(b, b.mad_wide(first_piece, words * 8, b.ld_param(p_bins)), word, 8);
+    Reg<U64> at =
+        element_address(b, b.mad_wide(first_piece, words * 8, b.ld_param(p_bins)), word, 8);
     Reg<S64> low = b.constant<S64>(0), high = b.constant<S64>(0);
     Reg<U32> left = b.mov(parts);
     b.bind(next);
@@ -212,8 +211,7 @@ uint32_t build_round(ptx::Module& module, std::string_view name, bool average, T
   left = b.constant<U32>(words);
   const LabelId next_word = b.label();
   b.bind(next_word);
-  Reg<S64> sum =
-      b.add(b.add(b.ld<ptx::S64>(Space::shared, At(word_at, lows)), from_below), carry);
+  Reg<S64> sum = b.add(b.add(b.ld<ptx::S64>(Space::shared, At(word_at, lows)), from_below), carry);
   b.ld<ptx::S64>(Space::shared, At(word_at, highs), from_below);
   b.st<U32>(Space::shared, At(bits_at), b.unpack(sum).first);
   b.shr(sum, 32u, carry);
@@ -264,9 +262,8 @@ uint32_t build_round(ptx::Module& module, std::string_view name, bool average, T
   b.bra(gather);
   b.bind(gathered);
   Reg<U32> zeros = b.clz(highest);
-  Reg<U64> number =
-      b.or_(b.shl(b.pack<U64>(second, highest), zeros),
-            b.cvt<U64>(b.shr(third, b.sub(b.constant<U32>(32), zeros))));
+  Reg<U64> number = b.or_(b.shl(b.pack<U64>(second, highest), zeros),
+                          b.cvt<U64>(b.shr(third, b.sub(b.constant<U32>(32), zeros))));
   b.or_(more, b.shl(third, zeros), more);
   Reg<U32> some = b.selp(b.constant<U32>(1), b.constant<U32>(0), b.setp(Is::ne, more, 0u));
   const bool narrow = result == Type::f32 && !average;
@@ -280,8 +277,8 @@ uint32_t build_round(ptx::Module& module, std::string_view name, bool average, T
   }
   // Two steps, of which the first stays normal and the second rounds nothing: what is subnormal has
   // no bits to lose.
-  Reg<S32> exponent = b.sub(b.sub(b.shl(Builder::as<S32>(top), 5u), Builder::as<S32>(zeros)),
-                            32 - lowest);
+  Reg<S32> exponent =
+      b.sub(b.sub(b.shl(Builder::as<S32>(top), 5u), Builder::as<S32>(zeros)), 32 - lowest);
   Reg<S32> half = b.shr(exponent, 1u);
   Reg<F64> value = b.mul_rn(b.mul_rn(b.cvt<F64>(number), power_of_2(b, half)),
                             power_of_2(b, b.sub(exponent, half)));
@@ -320,10 +317,11 @@ Result<Vector> exact_sums(Library& library, const Cells& cells, bool average, Ty
   ASSIGN_OR_RETURN(const Address bins, memory.temporary(at_once * parts * words * 8));
   ASSIGN_OR_RETURN(const Address specials, memory.temporary(at_once * parts * 8));
   const std::string of = fmt::format("{}", type_name(x.type));
-  ASSIGN_OR_RETURN(const Kernel* deposit,
-                   library.kernel("exact_deposit_" + of, [&](ptx::Module& m, std::string_view entry) {
-                     return build_deposit(m, entry, x.type);
-                   }));
+  ASSIGN_OR_RETURN(
+      const Kernel* deposit,
+      library.kernel("exact_deposit_" + of, [&](ptx::Module& m, std::string_view entry) {
+        return build_deposit(m, entry, x.type);
+      }));
   const std::string rounding =
       fmt::format("exact_round_{}{}", type_name(result), average ? "_average" : "");
   ASSIGN_OR_RETURN(const Kernel* round,
@@ -338,8 +336,8 @@ Result<Vector> exact_sums(Library& library, const Cells& cells, bool average, Ty
     const auto blocks = [](uint64_t of_warps) {
       return static_cast<uint32_t>((of_warps + warps - 1) / warps);
     };
-    RETURN_IF_ERROR(
-        library.launch(*deposit, blocks(pieces), a, x.capacity * width(x.type) * now / cells.count));
+    RETURN_IF_ERROR(library.launch(*deposit, blocks(pieces), a,
+                                   x.capacity * width(x.type) * now / cells.count));
     Arguments c;
     c.add(cells.offsets).add(x.capacity).add(first).add(now).add(parts).add(bins).add(specials);
     c.add(out.data);

@@ -58,25 +58,27 @@ ExactSum zero_sum(Builder& b) {
   return {b.constant<F64>(0.0), b.constant<F64>(0.0), b.constant<F64>(0.0)};
 }
 
-void add(Builder& b, const ExactSum& sum, Reg<F64> x, Reg<Pred> when) {
+void add(Builder& b, const ExactSum& sum, Reg<F64> x, Reg<Pred> when, Errors errors) {
   if (when.valid()) x = b.selp(x, b.constant<F64>(0.0), when);
-  const Two two = two_sum(b, sum.high, x);
-  b.mov(two.sum, sum.high);
-  b.add_rn(sum.low, two.rest, sum.low);
-  b.add_rn(sum.error, b.abs(sum.low), sum.error);
+  const Two high = two_sum(b, sum.high, x), low = two_sum(b, sum.low, high.rest);
+  b.mov(high.sum, sum.high);
+  b.mov(low.sum, sum.low);
+  Reg<F64> error = b.abs(low.rest);
+  if (errors == Errors::of_many) error = b.max(error, b.constant<F64>(0.0));  // of NaN: 0
+  b.add_rn(sum.error, error, sum.error);
 }
 
-void add(Builder& b, const ExactSum& sum, Reg<S64> x, Reg<Pred> when) {
+void add(Builder& b, const ExactSum& sum, Reg<S64> x, Reg<Pred> when, Errors errors) {
   const auto [low, high] = b.unpack(x);
-  add(b, sum, b.mul_rn(b.cvt<F64>(Builder::as<ptx::S32>(high)), 0x1p32), when);
-  add(b, sum, b.cvt<F64>(low), when);
+  add(b, sum, b.mul_rn(b.cvt<F64>(Builder::as<ptx::S32>(high)), 0x1p32), when, errors);
+  add(b, sum, b.cvt<F64>(low), when, errors);
 }
 
 ExactSum sum_of(Builder& b, const ExactSum& x, const ExactSum& y) {
-  const Two two = two_sum(b, x.high, y.high);
-  Reg<F64> lows = b.add_rn(x.low, y.low), low = b.add_rn(lows, two.rest);
-  Reg<F64> error = b.add_rn(x.error, y.error);
-  return {two.sum, low, b.add_rn(error, b.add_rn(b.abs(lows), b.abs(low)))};
+  const Two high = two_sum(b, x.high, y.high), lows = two_sum(b, x.low, y.low);
+  const Two low = two_sum(b, lows.sum, high.rest);
+  Reg<F64> own = b.add_rn(b.abs(lows.rest), b.abs(low.rest));
+  return {high.sum, low.sum, b.add_rn(b.add_rn(x.error, y.error), own)};
 }
 
 void add(Builder& b, const ExactSum& x, const ExactSum& y, const ExactSum& into, Reg<Pred> when) {
@@ -99,8 +101,8 @@ void report_huge(Builder& b, Reg<Pred> seen, Reg<U64> flags) { report(b, seen, f
 
 Reg<F64> rounded(Builder& b, const ExactSum& sum, Round round, Reg<U64> flags, Reg<Pred> counts) {
   const Two two = two_sum(b, sum.high, sum.low);
-  // A little more than 2^-53, for what the additions to `error` and this product round away.
-  Reg<F64> bound = b.mul_rn(sum.error, 0x1.4p-53);
+  // A little more than 1, for what 2^32 additions to `error` round away.
+  Reg<F64> bound = b.mul_rn(sum.error, 0x1.00001p0);
   Reg<F64> above = b.add_rp(two.rest, bound), below = b.add_rm(two.rest, b.neg(bound));
   Reg<F64> result;
   Reg<Pred> differs;

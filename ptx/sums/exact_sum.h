@@ -7,14 +7,14 @@
 // A sum is high + low, where low gathers what additions to high round away (TwoSum: D. E. Knuth,
 // "The Art of Computer Programming", vol. 2, 4.2.2; as a compensated sum: T. Ogita, S. M. Rump,
 // S. Oishi, "Accurate sum and dot product", SIAM J. Sci. Comput. 26, 2005). What additions to low
-// round away is bounded: each loses at most 2^-53 of its result, and `error` adds these results up,
-// so that the exact sum lies within 2^-53 error of high + low. Where that leaves one choice of the
-// nearest double, this is the result, and neither order nor grid has a say in it. Where it leaves
-// two, or sums became infinite and might not have, the words that the host reads with the results
-// say so, and the program runs again with sums in integers (libraries/operators/exact_sums.cpp).
-// Of n doubles of one sign that is about one sum in 2^55 / n, and none where low is exact.
+// round away is found in the same way, and `error` adds its magnitudes up: the exact sum is no
+// farther from high + low, and is it where error is 0, as it is of a few numbers or of whole ones.
+// Where that leaves one choice of the nearest double, this is the result, and neither order nor grid
+// has a say in it. Where it leaves two, or sums became infinite and might not have, the words that
+// the host reads with the results say so, and the program runs again with sums in integers
+// (libraries/operators/exact_sums.cpp). Of sums of n doubles of one sign that is less than n in 2^50.
 //
-// Cost per number: 8 additions in f64. f32 is added up in f64, and rounded once to f32.
+// Cost per number: 13 additions in f64. f32 is added up in f64, and rounded once to f32.
 // Leaves out: numbers of more than 53 bits; those are added in parts.
 #pragma once
 #include "ptx/builder.h"
@@ -41,14 +41,18 @@ inline bool must_run_again(const uint32_t* words) {
 }
 
 ExactSum zero_sum(ptx::Builder& b);
+// Whose errors `error` has: those of several sums stay numbers when one of the sums is none.
+enum class Errors : uint8_t { of_sum, of_many };
 // sum += x. Not valid `when`: always.
-void add(ptx::Builder& b, const ExactSum& sum, ptx::Reg<ptx::F64> x, ptx::Reg<ptx::Pred> when = {});
+void add(ptx::Builder& b, const ExactSum& sum, ptx::Reg<ptx::F64> x, ptx::Reg<ptx::Pred> when = {},
+         Errors errors = Errors::of_sum);
 ExactSum sum_of(ptx::Builder& b, const ExactSum& x, const ExactSum& y);
 // into = x + y, where `when` holds. `into` may be x or y.
 void add(ptx::Builder& b, const ExactSum& x, const ExactSum& y, const ExactSum& into,
          ptx::Reg<ptx::Pred> when = {});
 // sum += x, of more bits than a double has.
-void add(ptx::Builder& b, const ExactSum& sum, ptx::Reg<ptx::S64> x, ptx::Reg<ptx::Pred> when = {});
+void add(ptx::Builder& b, const ExactSum& sum, ptx::Reg<ptx::S64> x, ptx::Reg<ptx::Pred> when = {},
+         Errors errors = Errors::of_sum);
 // seen = seen or x is finite and at least 2^991: 2^32 smaller ones cannot overflow.
 void note_huge(ptx::Builder& b, ptx::Reg<ptx::F64> x, ptx::Reg<ptx::Pred> seen);
 void report_huge(ptx::Builder& b, ptx::Reg<ptx::Pred> seen, ptx::Reg<ptx::U64> flags);

@@ -43,18 +43,19 @@ TEST_P(Sums, OfGroups) {
   for (const rndn::test::Hard& hard : rndn::test::hard_sums)
     for (const auto& [n, groups, ascending, bounds] :
          std::vector<std::tuple<uint64_t, int, bool, bool>>{{0, 1, false, true},
-                                                             {1, 1, false, false},
-                                                             {31, 1, false, true},
-                                                             {1025, 1, false, true},
-                                                             {1025, 1, true, false},
-                                                             {1025, 7, false, true},
-                                                             {1025, 300, false, false},
-                                                             {5000, 3, true, false},
-                                                             {5000, 900, false, false}}) {
+                                                            {1, 1, false, false},
+                                                            {31, 1, false, true},
+                                                            {1025, 1, false, true},
+                                                            {1025, 1, true, false},
+                                                            {1025, 7, false, true},
+                                                            {1025, 300, false, false},
+                                                            {5000, 3, true, false},
+                                                            {5000, 900, false, false}}) {
       SCOPED_TRACE(fmt::format("{}: {} rows, {} groups, {}", hard.name, n, groups, ascending));
       const std::vector<double> x = numbers(hard, n, random);
       std::vector<int32_t> keys;
-      for (uint64_t i = 0; i < n; ++i) keys.push_back(static_cast<int32_t>(random() % static_cast<uint64_t>(groups)));
+      for (uint64_t i = 0; i < n; ++i)
+        keys.push_back(static_cast<int32_t>(random() % static_cast<uint64_t>(groups)));
       if (ascending) std::sort(keys.begin(), keys.end());
       std::map<int32_t, Witness> of;
       for (uint64_t i = 0; i < n; ++i) of[keys[i]].add(x[i]);
@@ -72,6 +73,9 @@ TEST_P(Sums, OfGroups) {
       ASSERT_TRUE(got.ok()) << got.error().message;
       ASSERT_TRUE(bench.device->synchronize().ok());
       ASSERT_EQ(got->keys.capacity, of.size());
+      std::string launched;
+      for (const Launch& l : bench.sql->take_launches()) launched += std::string(l.kernel) + " ";
+      SCOPED_TRACE(launched);
       if (hard.again == rndn::test::Again::never) {
         EXPECT_TRUE(bench.sums_are_sure());
       }
@@ -81,7 +85,8 @@ TEST_P(Sums, OfGroups) {
       ++(bench.sums_are_sure() ? sure : unsure);
       if (!bench.sums_are_sure()) continue;
       const auto sum = bench.get<double>(got->results[0]), avg = bench.get<double>(got->results[1]);
-      const auto sum32 = bench.get<float>(got->results[2]), avg32 = bench.get<float>(got->results[3]);
+      const auto sum32 = bench.get<float>(got->results[2]),
+                 avg32 = bench.get<float>(got->results[3]);
       size_t k = 0;
       for (const auto& [name, w] : of) {
         const double total = w.sum.rounded(), count = static_cast<double>(w.count);
@@ -112,7 +117,8 @@ TEST_P(Sums, OfWideIntegers) {
   __int128 sum = 0;
   for (int64_t v : x) sum += v;
   EXPECT_TRUE(bench.sums_are_sure());
-  EXPECT_EQ(bench.get<double>(got->results[0]), std::vector<double>{static_cast<double>(sum) / 1025});
+  EXPECT_EQ(bench.get<double>(got->results[0]),
+            std::vector<double>{static_cast<double>(sum) / 1025});
   auto exact = bench.sql->exact_sums({wanted.values, 0, 1}, true, Type::f64, *bench.memory);
   ASSERT_TRUE(exact.ok()) << exact.error().message;
   EXPECT_EQ(bench.get<double>(*exact), std::vector<double>{static_cast<double>(sum) / 1025});
@@ -127,7 +133,8 @@ TEST_P(Sums, ByIntegers) {
       const std::vector<double> x = numbers(hard, n, random);
       // Cells of any length, empty ones too; and all in one.
       std::vector<uint64_t> offsets{0};
-      while (offsets.back() < n) offsets.push_back(std::min(n, offsets.back() + random() % (offsets.size() % 3 ? 9 : n)));
+      while (offsets.back() < n)
+        offsets.push_back(std::min(n, offsets.back() + random() % (offsets.size() % 3 ? 9 : n)));
       offsets.push_back(n);
       Witness all;
       std::vector<Witness> of(offsets.size() - 1);
@@ -143,7 +150,8 @@ TEST_P(Sums, ByIntegers) {
       auto one = bench.sql->exact_sums({doubles, 0, 1}, false, Type::f64, *bench.memory);
       auto cells = bench.sql->exact_sums({doubles, at, of.size()}, false, Type::f64, *bench.memory);
       auto means = bench.sql->exact_sums({doubles, at, of.size()}, true, Type::f64, *bench.memory);
-      auto cells32 = bench.sql->exact_sums({singles, at, of.size()}, false, Type::f32, *bench.memory);
+      auto cells32 =
+          bench.sql->exact_sums({singles, at, of.size()}, false, Type::f32, *bench.memory);
       ASSERT_TRUE(one.ok() && cells.ok() && means.ok() && cells32.ok());
       EXPECT_EQ(bits(bench.get<double>(*one)[0]), bits(all.sum.rounded()));
       const auto sums = bench.get<double>(*cells), averages = bench.get<double>(*means);

@@ -42,7 +42,9 @@ class BigSum {
         carry >>= 32;
       }
     }
-    const auto bit = [&](int at) { return at < 0 ? 0u : of[static_cast<size_t>(at) / 32] >> (at % 32) & 1; };
+    const auto bit = [&](int at) {
+      return at < 0 ? 0u : of[static_cast<size_t>(at) / 32] >> (at % 32) & 1;
+    };
     int top = 32 * limbs - 1;
     while (top >= 0 && !bit(top)) --top;
     if (top < 0) return 0;
@@ -92,7 +94,8 @@ inline double anything(std::mt19937_64& random, int least, int greatest) {
 }
 // A midpoint, and `beside` it; the rest cancels.
 inline void near_tie(std::vector<double>& x, std::mt19937_64& random, double beside) {
-  const double one = anything(random, -200, 200), ulp = std::nextafter(std::fabs(one), 1e300) - std::fabs(one);
+  const double one = anything(random, -200, 200),
+               ulp = std::nextafter(std::fabs(one), 1e300) - std::fabs(one);
   std::fill(x.begin(), x.end(), 0.0);
   for (size_t i = 3; i + 1 < x.size(); i += 2) {
     x[i] = anything(random, -8, 8) * one;
@@ -104,7 +107,9 @@ inline void near_tie(std::vector<double>& x, std::mt19937_64& random, double bes
 inline const Hard hard_sums[] = {
     {"money", Again::never,
      [](std::vector<double>& x, std::mt19937_64& random) {
-       for (double& v : x) v = static_cast<double>(random() % 10'000'000) / 100 * (1 - static_cast<double>(random() % 11) / 100);
+       for (double& v : x)
+         v = static_cast<double>(random() % 10'000'000) / 100 *
+             (1 - static_cast<double>(random() % 11) / 100);
      }},
     {"whole numbers", Again::never,
      [](std::vector<double>& x, std::mt19937_64& random) {
@@ -118,6 +123,10 @@ inline const Hard hard_sums[] = {
      [](std::vector<double>& x, std::mt19937_64& random) {
        for (double& v : x) v = std::fabs(anything(random, -30, 30));
      }},
+    {"signed", Again::never,
+     [](std::vector<double>& x, std::mt19937_64& random) {
+       for (double& v : x) v = anything(random, -30, 30);
+     }},
     {"all exponents", Again::perhaps,
      [](std::vector<double>& x, std::mt19937_64& random) {
        for (double& v : x) v = anything(random, -1070, 900);
@@ -129,7 +138,8 @@ inline const Hard hard_sums[] = {
     {"cancelled", Again::perhaps,
      [](std::vector<double>& x, std::mt19937_64& random) {
        for (double& v : x) v = 0;
-       for (size_t i = 0; i + 1 < x.size(); i += 2) x[i] = anything(random, -60, 60), x[i + 1] = -x[i];
+       for (size_t i = 0; i + 1 < x.size(); i += 2)
+         x[i] = anything(random, -60, 60), x[i + 1] = -x[i];
        x.back() = 1e-20;
        std::shuffle(x.begin(), x.end(), random);
      }},

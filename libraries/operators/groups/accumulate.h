@@ -160,16 +160,16 @@ inline void report_sums(Builder& b, const SumFlags& flags) {
 
 // The element of its column is added to the sum that begins with accumulator k, where `when` holds.
 inline void add_to_sum(Builder& b, const Accumulator& a, const sums::ExactSum& sum, const std::vector<Element>& elements,
-                       const SumFlags& flags, Reg<ptx::Pred> when) {
+                       const SumFlags& flags, Reg<ptx::Pred> when, sums::Errors errors = sums::Errors::of_sum) {
   const Element& e = elements[a.column];
-  if (e.type == Type::i64) return sums::add(b, sum, Builder::as<S64>(e.u64), when);
+  if (e.type == Type::i64) return sums::add(b, sum, Builder::as<S64>(e.u64), when, errors);
   Reg<F64> x = held_element<F64>(b, e);
   if (e.type == Type::f64) {
     if (when.valid()) x = b.selp(x, b.constant<F64>(0.0), when);
     sums::note_huge(b, x, flags.huge);
     when = {};
   }
-  sums::add(b, sum, x, when);
+  sums::add(b, sum, x, when, errors);
 }
 // Accumulator k, or all parts of the sum that it begins.
 inline void accumulate(Builder& b, const AggregateShape& shape, size_t k, const Registers& into,

@@ -275,7 +275,7 @@ uint32_t build_few(ptx::Module& module, std::string_view name, std::span<const S
         if (!bounds_error(shape.accumulators[k])) return;
         const At high(b.mad_lo(place, 8u, starts[k - 2])), low(b.mad_lo(place, 8u, starts[k - 1]));
         const sums::ExactSum sum{b.ld<F64>(Space::shared, high), b.ld<F64>(Space::shared, low), errors[k]};
-        add_to_sum(b, shape.accumulators[k], sum, elements[i], flags, {});
+        add_to_sum(b, shape.accumulators[k], sum, elements[i], flags, {}, sums::Errors::of_many);
         b.st<F64>(Space::shared, high, sum.high);
         b.st<F64>(Space::shared, low, sum.low);
         return;
