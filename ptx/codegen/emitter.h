@@ -196,7 +196,7 @@ struct Lookup {
   void load(Builder& b);
 };
 
-// One accumulator of a reduction. Threads start from `identity`; combined in fixed order.
+// One accumulator of a reduction. Threads start from `identity`.
 struct Accumulator {
   enum Kind : uint8_t { add, min, max, any, all } kind = add;
   BasicType type{};    // of the accumulated values: i32 counts become i64 at the end of the tile loop

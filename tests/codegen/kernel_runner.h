@@ -172,7 +172,7 @@ inline KernelRun run_kernel(const Generated& g, size_t k, const Columns& columns
     hir::BasicType type{};
   };
   std::vector<Result> results(kernel.result_shapes.size());
-  uint64_t scratch = 0, scratch_size = 0, error = 0;
+  uint64_t scratch = 0, scratch_size = 0, error = 0, sum_flags = 0;
   for (const codegen::KernelParameter& p : code.parameters) {
     switch (p.role) {
       case codegen::ParameterRole::input_data: {
@@ -206,6 +206,11 @@ inline KernelRun run_kernel(const Generated& g, size_t k, const Columns& columns
         break;
       }
       case codegen::ParameterRole::lookup: ADD_FAILURE() << "look-ups run in engines"; break;
+      case codegen::ParameterRole::sum_flags: {
+        constexpr uint64_t none[2] = {};
+        arguments.push_back(sum_flags = put(none, sizeof none));
+        break;
+      }
       case codegen::ParameterRole::error: arguments.push_back(error = put64(0)); break;
     }
   }
@@ -232,6 +237,9 @@ inline KernelRun run_kernel(const Generated& g, size_t k, const Columns& columns
         << "scratch memory is left dirty";
   }
   if (error) run.error = get64(error);
+  if (sum_flags) {
+    EXPECT_EQ(static_cast<uint32_t>(get64(sum_flags)), 0u) << "a sum is not sure";
+  }
   for (size_t i = 0; i < results.size(); ++i) {
     const Result& r = results[i];
     const hir::TypeId type = function.result_types[i];

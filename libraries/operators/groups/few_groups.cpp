@@ -172,10 +172,10 @@ uint32_t table_offset(const AggregateShape& shape, size_t k) {
   return bytes;
 }
 uint32_t table_bytes(const AggregateShape& shape) { return table_offset(shape, shape.accumulators.size()) + 4; }
-// Of a block: the tables, and behind them a bound per sum of floats and thread.
+// Of a block: the tables, and behind them a bound per sum of floats and warp.
 uint64_t tables_bytes(const AggregateShape& shape, uint64_t groups, uint64_t threads) {
   const auto sums = std::count_if(shape.accumulators.begin(), shape.accumulators.end(), bounds_error);
-  return threads * (groups * table_bytes(shape) + 8 * static_cast<uint64_t>(sums));
+  return threads * groups * table_bytes(shape) + threads / 32 * 8 * static_cast<uint64_t>(sums);
 }
 uint64_t numbers_bytes(const Word& word) { return (range_of(word) * 4 + 15) / 16 * 16; }
 
@@ -294,13 +294,14 @@ uint32_t build_few(ptx::Module& module, std::string_view name, std::span<const S
   b.bra(next_tile);
   b.bind(summed);
   report_sums(b, flags);
-  std::vector<Reg<U32>> bounds(count);  // of the block's threads
+  std::vector<Reg<U32>> bounds(count);  // of the block's warps
   Reg<U32> next_bound;
   for (size_t k = 0; k < count; ++k) {
     if (!bounds_error(shape.accumulators[k])) continue;
     bounds[k] = next_bound.valid() ? next_bound : b.mad_lo(of_group, table_bytes(shape), tables);
-    next_bound = b.add(bounds[k], 8 * threads);
-    b.st<F64>(Space::shared, At(b.mad_lo(t.tid, 8u, bounds[k])), errors[k]);
+    next_bound = b.add(bounds[k], 8 * (threads / 32));
+    combine_warp(b, Accumulator::add, errors[k]);
+    b.st<F64>(Space::shared, At(b.mad_lo(t.warp, 8u, bounds[k])), errors[k]);  // all lanes the same
   }
   b.bar_sync();
 
@@ -316,13 +317,14 @@ uint32_t build_few(ptx::Module& module, std::string_view name, std::span<const S
   for_accumulators(shape, [&]<class T>(size_t k, Accumulator::Op op, auto) {
     if (k < count && shape.accumulators[k].sums_floats()) {
       if (!bounds_error(shape.accumulators[k])) return;
-      const Reg<U32> high = b.mad_lo(place, 8u, starts[k - 2]), low = b.mad_lo(place, 8u, starts[k - 1]),
-                     bound = b.mad_lo(t.lane, 8u, bounds[k]);
+      const Reg<U32> high = b.mad_lo(place, 8u, starts[k - 2]), low = b.mad_lo(place, 8u, starts[k - 1]);
       for (uint32_t w = 0; w < threads / 32; ++w) {
         Registers& into = w ? others : sums;
         into[k - 2] = b.ld<F64>(Space::shared, At(high, 256 * int64_t{w})).id;
         into[k - 1] = b.ld<F64>(Space::shared, At(low, 256 * int64_t{w})).id;
-        into[k] = b.ld<F64>(Space::shared, At(bound, 256 * int64_t{w})).id;
+        Reg<F64> bound = b.constant<F64>(0.0);  // one lane has the warp's
+        load_if<F64>(b, lane0, Space::shared, At(bounds[k], 8 * int64_t{w}), bound);
+        into[k] = bound.id;
         if (w) combine(b, shape, k, sums, others, sums);
       }
       combine_warp(b, shape, k, sums);
