@@ -33,6 +33,7 @@ class Fuzzer:
         self.seed = seed if seed is not None else random.SystemRandom().randrange(1 << 32)
         self.random = random.Random(self.seed)
         self.inputs_run = self.findings = self.answered = 0
+        self.slow = False  # the last run met a limit of time
         self.begin = time.monotonic()
         self.folder = tempfile.mkdtemp(prefix="rndn-fuzz-")
 
@@ -55,6 +56,7 @@ class Fuzzer:
             )
         except subprocess.TimeoutExpired:
             return f"no end within {seconds} s", b""
+        self.slow = b"the time limit of" in done.stderr
         if done.returncode < 0 or done.returncode not in (0, 1, 2, 3):
             return f"exit code {done.returncode}: {done.stderr[-600:].decode(errors='replace')}", done.stdout
         for words in BUGS:
