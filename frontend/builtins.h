@@ -60,6 +60,7 @@ enum class ShapeRule : uint8_t {
   join_index,
   member,
   probe,  // that of the first column of the right side
+  fold,   // as many as the keys of GPU.fold have different values
   flip,
   dynamic_table,
   dynamic_vector,

@@ -858,6 +858,27 @@ TypeId gpu_probe(const Call& c) {
   return basic(c, B::i64);
 }
 
+// The reductions that GPU.fold knows; nothing: the function is no literal, or another one.
+std::optional<Builtin> fold_function(const Argument& a) {
+  const auto* functions = a.literal ? std::get_if<std::vector<FunctionRef>>(&a.literal->values) : nullptr;
+  if (!functions || functions->size() != 1 || functions->front().kind != FunctionRef::builtin) return {};
+  const Builtin b = functions->front().builtin_id;
+  const bool known = b == Builtin::len || b == Builtin::sum || b == Builtin::min || b == Builtin::max;
+  return known ? std::optional(b) : std::nullopt;
+}
+
+TypeId gpu_fold(const Call& c) {
+  const std::optional<Builtin> f = fold_function(c[1]);
+  if (!is_basic(c, 0) || !f || !is_any(c, 2, is_integer))
+    return c.checker.mismatch(c, "values, one of len, sum, min and max, a number, and columns");
+  if (!scalar(c, 2)) return no_type;
+  for (size_t k = 3; k < c.size(); ++k)
+    if (!is_basic(c, k) || is_float(basic_of(c, k)) || basic_of(c, k) == B::complex)
+      return c.checker.mismatch(c, "columns of integers, dates or texts behind its number");
+  const Call plain{c.checker, *f, c.span, c.arguments.first(1), {}};
+  return c.checker.apply(plain);
+}
+
 // Several results: TypeChecker::apply_primitive does it.
 TypeId gpu_primitive(const Call&) { return no_type; }
 

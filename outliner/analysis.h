@@ -72,6 +72,19 @@ struct TopDecision {
 bool find_tops(hir::Program& program, const hir::Function& main, ShapeTable& table, DiagnosticSink& sink,
                Shapes& shapes, hir::Function& own, std::vector<TopDecision>& decisions);
 
+// --- sinks.cpp ----------------------------------------------------------------------------------------------------------------
+
+// Tag of the dynamic sizes of GPU.fold, less its number.
+inline constexpr uint32_t fold_tag = 1u << 16;
+
+// Rewrites groups of main of which only reductions and elements of first rows are asked into reductions that the kernels of their keys do, into
+// `own`, which may be `main` itself, and gives `shapes` what follows from that. `folds` gets the numbers of those groups. False: there are none.
+bool find_sinks(hir::Program& program, const hir::Function& main, ShapeTable& table, DiagnosticSink& sink,
+                const Options& options, Shapes& shapes, hir::Function& own, std::vector<uint32_t>& folds);
+
+// GPU.fold has code for keys, and for values, of that type.
+bool is_fold_value(hir::Builtin reduce, hir::BasicType type);
+
 // --- joins.cpp ----------------------------------------------------------------------------------------------------------------
 
 // Rewrites joins by unique keys, and membership, of main into look-ups that kernels do, into `own`, which may be `main` itself, and gives `shapes`
@@ -145,6 +158,9 @@ bool flatten(const hir::Function& function, hir::BlockId block, std::vector<hir:
 
 // The builtin that an each form applies (its function literal), or nothing when it is none.
 std::optional<hir::Builtin> applied_builtin(const hir::Program& program, const hir::Expression& call);
+
+// The function literal of a GPU.fold, or nothing when it is none.
+std::optional<hir::Builtin> folded_builtin(const hir::Program& program, const hir::Expression& call);
 
 // The operands that a thread may read anywhere, not only at its own element: what `index`, `index_a` and `reverse` take elements from, and the
 // columns in which GPU.probe looks rows up. Bit k: operand k.

@@ -405,6 +405,12 @@ Result<std::string> explain(const hir::Program& program, const SourceManager& so
   if (options.joins) find_probes(inlined, main, table, again, options, shapes, main, probes);
   std::vector<TopDecision> tops;
   if (options.tops) find_tops(inlined, main, table, again, shapes, main, tops);
+  std::vector<uint32_t> folds;
+  if (!outlined.folds.empty()) {
+    Options as_outlined = options;
+    as_outlined.not_folded = outlined.not_folded;
+    find_sinks(inlined, main, table, again, as_outlined, shapes, main, folds);
+  }
   Explainer x{inlined, main, sources, outlined, how, shapes, table, {}, {}, {}, {}, {}, {}};
   for (const TopDecision& top : tops) x.tops.emplace(top.order, top);
   for (size_t k = 0; k < outlined.kernels.size(); ++k)
@@ -426,7 +432,7 @@ Result<KernelCounts> count_kernels(const hir::Program& program, const Options& o
     Timings timings;
     Options o = options;
     o.mode = mode;
-    o.tops = o.joins = false;  // the counts are of the program as it is written
+    o.tops = o.joins = o.sinks = false;  // the counts are of the program as it is written
     *count = run(program, o, sink, timings).kernels.size();
     if (sink.has_errors()) return Error{Fault::input, ""};
   }

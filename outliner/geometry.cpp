@@ -252,6 +252,19 @@ std::string_view place_statement(const hir::Program& program, const hir::Functio
       node.sync_in = static_cast<uint8_t>(whole_operands(program, e));
       break;
     }
+    case ShapeRule::fold: {
+      const std::optional<Builtin> reduce = folded_builtin(program, e);
+      if (!reduce || e.operands[2].kind != hir::Operand::literal) return "its function is only known at run time";
+      if (!is_fold_value(*reduce, argument_types[0])) return "it reduces other values than integers";
+      for (size_t k = 0; k < e.operands.size(); ++k) {
+        if (k == 1 || k == 2) continue;
+        if (e.operands[k].kind != hir::Operand::variable) return "a literal";
+        if (facts.operands[k].shape != facts.operands[0].shape || is_scalar(table, facts.operands[k].shape))
+          return "its operands' sizes are only known at run time";
+        if (k > 0 && !is_probe_key(argument_types[k])) return "its keys are no integers, dates or texts";
+      }
+      break;
+    }
     case ShapeRule::index:
       if (e.operands[0].kind != hir::Operand::variable) return "a literal";
       node.elementwise = true;

@@ -24,7 +24,7 @@
 #include <map>
 #include <set>
 
-#include "outliner/analysis.h"
+#include "outliner/editing.h"
 
 namespace rndn::outliner {
 namespace {
@@ -59,10 +59,10 @@ struct Join {
   std::vector<Pick> picks;
 };
 
-class Finder {
+class Finder : Editing {
  public:
   Finder(hir::Program& program, const Function& main, const Options& options, Shapes& shapes, ShapeTable& table)
-      : program_(program), main_(main), options_(options), shapes_(shapes), table_(table) {}
+      : Editing(program), main_(main), options_(options), shapes_(shapes), table_(table) {}
 
   bool find(DiagnosticSink& sink, Function& own, std::vector<uint32_t>& joins) {
     if (!main_.parameters.empty() || !flatten(main_, main_.body, order_)) return false;
@@ -88,7 +88,7 @@ class Finder {
     }
     if (found_.empty()) return false;
     if (&own != &main_) own = main_;
-    for (const hir::Variable& v : own.variables) names_.insert(v.name);
+    note_names(own);
     for (const Join& join : found_) {
       if (join.number != no_join) joins.push_back(static_cast<uint32_t>(join.number));
       rewrite(own, join);
@@ -265,62 +265,6 @@ class Finder {
 
   // ---- rewriting
 
-  static Operand operand(const Function& f, VariableId v) {
-    return {.kind = Operand::variable, .id = index(v), .name = f.variables[v].name};
-  }
-  Operand integer(int64_t value) {
-    const hir::LiteralId literal = program_.literals.add(
-        {.type = program_.types->basic(BasicType::i64), .values = std::vector<int64_t>{value}});
-    return {.kind = Operand::literal, .id = index(literal)};
-  }
-  VariableId fresh(Function& f, std::string_view stem, BasicType type) {
-    for (;;) {
-      const NameId name = program_.names->intern(fmt::format("{}_{}", stem, ++fresh_));
-      if (!names_.insert(name).second) continue;
-      return f.variables.add({.name = name, .type = program_.types->basic(type)});
-    }
-  }
-  // Makes the expression a call of that builtin, its type staying what it is.
-  void becomes(Expression& e, Builtin builtin, InlineVector<Operand, 2> operands) {
-    const std::string_view name = hir::row(builtin).name;
-    const size_t dot = name.find('.');
-    const bool of_module = dot != std::string_view::npos;
-    e.kind = Expression::call;
-    e.callee = {.kind = hir::FunctionRef::builtin,
-                .module = of_module ? program_.names->intern(name.substr(0, dot)) : none<NameId>(),
-                .name = program_.names->intern(of_module ? name.substr(dot + 1) : name),
-                .builtin_id = builtin,
-                .span = e.callee.span};
-    e.operands = std::move(operands);
-  }
-  // v = builtin(operands)
-  void assign(Function& f, Statement& s, VariableId v, Builtin builtin, InlineVector<Operand, 2> operands) {
-    Expression e{.kind = Expression::call, .span = s.span};
-    e.types.push_back(f.variables[v].type);
-    becomes(e, builtin, std::move(operands));
-    s.kind = Statement::assign;
-    s.value = f.expressions.add(std::move(e));
-    hir::Target t{.kind = hir::Target::variable, .id = index(v), .name = f.variables[v].name, .declares = true};
-    t.declared_type = f.variables[v].type;
-    t.span = s.span;
-    s.targets.clear();
-    s.targets.push_back(t);
-  }
-  StatementId add(Function& f, Span span, VariableId v, Builtin builtin, InlineVector<Operand, 2> operands) {
-    Statement s{.span = span};
-    assign(f, s, v, builtin, std::move(operands));
-    return f.statements.add(std::move(s));
-  }
-  static void insert(Function& f, StatementId at, bool behind, const std::vector<StatementId>& more) {
-    for (hir::Block& block : f.blocks) {
-      auto& list = block.statements;
-      const auto found = std::find(list.begin(), list.end(), at);
-      if (found == list.end()) continue;
-      list.insert(found + (behind ? 1 : 0), more.begin(), more.end());
-      return;
-    }
-  }
-
   // The k-th value of a set.
   Operand alternative(hir::LiteralId set, size_t k) {
     hir::Literal one{.type = program_.literals[set].type, .values = {}, .span = program_.literals[set].span};
@@ -413,27 +357,6 @@ class Finder {
     for (const auto& [at, side] : join.sides) drop_unread(f, at);
   }
 
-  // Takes the statement out when nothing reads the variable that it gives a value.
-  static void drop_unread(Function& f, StatementId id) {
-    const uint32_t v = f.statements[id].targets[0].id;
-    const auto reads = [&](const Operand& o) { return o.kind == Operand::variable && o.id == v; };
-    for (const hir::Block& block : f.blocks)
-      for (StatementId at : block.statements) {
-        const Statement& s = f.statements[at];
-        if (at != id && std::any_of(s.targets.begin(), s.targets.end(), [&](const hir::Target& t) {
-              return t.kind == hir::Target::variable && t.id == v;
-            }))
-          return;  // which may be declared here
-        if (!is_none(s.value)) {
-          const auto& operands = f.expressions[innermost(f, s.value)].operands;
-          if (std::any_of(operands.begin(), operands.end(), reads)) return;
-        }
-        if (std::any_of(s.results.begin(), s.results.end(), reads)) return;
-      }
-    for (hir::Block& block : f.blocks) std::erase(block.statements, id);
-  }
-
-  hir::Program& program_;
   const Function& main_;
   const Options& options_;
   Shapes& shapes_;
@@ -443,8 +366,6 @@ class Finder {
   std::vector<uint32_t> writers_;    // per variable
   std::vector<Join> found_;
   ShapeId right_shape_{};  // of the join that is looked at
-  std::set<NameId> names_;
-  uint32_t fresh_ = 0;
 };
 
 }  // namespace

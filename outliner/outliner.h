@@ -116,6 +116,9 @@ struct Outlined {
   std::vector<Decision> decisions;  // with Options::explain
   // Numbers of the joins that are look-ups: `program` is right only where GPU.probe with one of these numbers finds no key twice.
   std::vector<uint32_t> joins;
+  // Numbers of the groups that are reductions of kernels: GPU.fold. All of one number stand in one kernel.
+  std::vector<uint32_t> folds;
+  std::vector<uint32_t> not_folded;  // that stayed, as the options say and because they did not fit one kernel
 };
 
 enum class Mode : uint8_t { none, flow, full };  // --outline: a kernel per statement; pipelines only; all fusions
@@ -133,6 +136,8 @@ struct Options {
   // Numbers that elements are compared with, added to or multiplied by are passed to kernels, so that programs which differ in them share code.
   bool numbers_as_parameters = false;
   bool exact_sums = false;           // sums of floats are an operator's, which takes more bits than kernels do
+  bool sinks = false;  // groups of which only reductions are asked become GPU.fold (sinks.cpp); with Mode::full
+  std::vector<uint32_t> not_folded;  // groups, by number, that stay
   bool explain = true;  // Outlined::decisions are made
 };
 

@@ -1,10 +1,36 @@
 // The outliner's passes in order. Read this first.
+#include <algorithm>
+
 #include "outliner/analysis.h"
 
 namespace rndn::outliner {
 
-Outlined run(const hir::Program& program, const Options& options, DiagnosticSink& sink, Timings& timings) {
-  auto scope = timings.measure(Phase::outliner);
+namespace {
+
+// The folds of one number answer each other entry by entry, and so stand in one kernel. The numbers of those that do not.
+std::vector<uint32_t> torn_folds(const Outlined& out) {
+  std::vector<uint32_t> torn;
+  for (uint32_t number : out.folds) {
+    size_t functions = 0;
+    bool on_host = false;
+    for (hir::FunctionId id{}; index(id) < out.program.functions.size(); id = static_cast<hir::FunctionId>(index(id) + 1)) {
+      const hir::Function& f = out.program.functions[id];
+      const bool here = std::any_of(f.expressions.begin(), f.expressions.end(), [&](const hir::Expression& e) {
+        if (e.kind != hir::Expression::call || e.callee.kind != hir::FunctionRef::builtin ||
+            e.callee.builtin_id != hir::Builtin::gpu_fold || e.operands[2].kind != hir::Operand::literal)
+          return false;
+        const auto* n = std::get_if<std::vector<int64_t>>(&out.program.literals[e.operands[2].literal_id()].values);
+        return n && n->front() == number;
+      });
+      functions += here;
+      on_host |= here && id == out.program.main;
+    }
+    if (functions != 1 || on_host) torn.push_back(number);
+  }
+  return torn;
+}
+
+Outlined run_once(const hir::Program& program, const Options& options, DiagnosticSink& sink) {
   Outlined out;
   if (is_none(program.main) || is_none(program.functions[program.main].body)) {
     out.program = program;
@@ -18,8 +44,25 @@ Outlined run(const hir::Program& program, const Options& options, DiagnosticSink
     main = &inlined;
   std::vector<TopDecision> tops;
   if (options.tops && find_tops(out.program, *main, out.shapes, sink, shapes, inlined, tops)) main = &inlined;
+  if (options.sinks && options.mode == Mode::full &&
+      find_sinks(out.program, *main, out.shapes, sink, options, shapes, inlined, out.folds))
+    main = &inlined;
   outline(*main, shapes, options, out);  // per block: dependencies.cpp with geometry.cpp, then fuse.cpp
   return out;
+}
+
+}  // namespace
+
+Outlined run(const hir::Program& program, const Options& options, DiagnosticSink& sink, Timings& timings) {
+  auto scope = timings.measure(Phase::outliner);
+  Outlined out = run_once(program, options, sink);
+  if (out.folds.empty() || sink.has_errors()) return out;
+  const std::vector<uint32_t> torn = torn_folds(out);
+  out.not_folded = options.not_folded;
+  if (torn.empty()) return out;
+  Options less = options;
+  less.not_folded.insert(less.not_folded.end(), torn.begin(), torn.end());
+  return run(program, less, sink, timings);
 }
 
 }  // namespace rndn::outliner

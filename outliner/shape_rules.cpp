@@ -411,6 +411,16 @@ ShapeId rule_ktable(Call& c) { return rule_pair(c, Shape::ktable); }
 ShapeId rule_dict(Call& c) { return rule_pair(c, Shape::dict); }
 ShapeId rule_enumeration(Call& c) { return rule_pair(c, Shape::enumeration); }
 ShapeId rule_join_index(Call& c) { return make_list(c.a.table, c.a.table.constant(2), {rule_dynamic_vector(c)}); }
+// Folds of one grouping have one size: it is made of the keys' objects and the number.
+ShapeId rule_fold(Call& c) {
+  SizeId size = none<SizeId>();
+  for (size_t k = 3; k < c.args.size(); ++k) {
+    const ObjectId key = is_none(c.args[k].object) ? c.object() : c.args[k].object;
+    const auto number = static_cast<uint32_t>(c.args[2].constant.value_or(0));
+    size = c.a.table.intern(Size{.kind = Size::dynamic, .object = key, .tag = fold_tag + number, .base = size});
+  }
+  return c.a.table.vector(size);
+}
 ShapeId rule_probe(Call& c) { return argument(c, c.args.size() / 2 + 1); }
 ShapeId rule_dynamic_table(Call& c) {
   return c.a.table.intern(Shape{.kind = Shape::table, .size = c.dynamic(0), .size2 = c.dynamic(1)});
@@ -455,6 +465,7 @@ Rule rule_of(ShapeRule rule) {
     case ShapeRule::join_index: return rule_join_index;
     case ShapeRule::member: return rule_argument0;
     case ShapeRule::probe: return rule_probe;
+    case ShapeRule::fold: return rule_fold;
     case ShapeRule::flip: return rule_argument0;
     case ShapeRule::dynamic_table: return rule_dynamic_table;
     case ShapeRule::dynamic_vector: return rule_dynamic_vector;

@@ -244,12 +244,22 @@ std::optional<Builtin> called_builtin(const hir::Function& function, const hir::
   return e.callee.builtin_id;
 }
 
-std::optional<Builtin> applied_builtin(const hir::Program& program, const hir::Expression& call) {
-  if (call.operands.empty() || call.operands[0].kind != hir::Operand::literal) return {};
+namespace {
+// The one builtin that a function literal names.
+std::optional<Builtin> named_builtin(const hir::Program& program, const hir::Expression& call, size_t operand) {
+  if (call.operands.size() <= operand || call.operands[operand].kind != hir::Operand::literal) return {};
   const auto* functions =
-      std::get_if<std::vector<hir::FunctionRef>>(&program.literals[call.operands[0].literal_id()].values);
+      std::get_if<std::vector<hir::FunctionRef>>(&program.literals[call.operands[operand].literal_id()].values);
   if (!functions || functions->size() != 1 || functions->front().kind != hir::FunctionRef::builtin) return {};
   return functions->front().builtin_id;
+}
+}  // namespace
+
+std::optional<Builtin> applied_builtin(const hir::Program& program, const hir::Expression& call) {
+  return named_builtin(program, call, 0);
+}
+std::optional<Builtin> folded_builtin(const hir::Program& program, const hir::Expression& call) {
+  return named_builtin(program, call, 1);
 }
 
 bool flatten(const hir::Function& f, hir::BlockId block, std::vector<StatementId>& out) {

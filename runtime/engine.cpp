@@ -233,7 +233,7 @@ Result<std::vector<Value>> Engine::run(Plan& plan, Timings& timings, std::string
     k.report.ns = 0;
   }
   Result<std::vector<Value>> results = std::vector<Value>{};
-  std::vector<uint32_t> repeats;
+  std::vector<uint32_t> repeats, unfit;
   bool unsure = false, again = false;
   {
     Run run(*state_, p, timings, printed);
@@ -250,7 +250,8 @@ Result<std::vector<Value>> Engine::run(Plan& plan, Timings& timings, std::string
     }
     repeats = p.take_repeats();
     unsure = p.take_unsure();
-    again = unsure || !repeats.empty();
+    unfit = std::exchange(p.unfit, {});
+    again = unsure || !repeats.empty() || !unfit.empty();
     if (results) ++p.runs;
     if (texts_walked) *texts_walked = run.texts_walked();
     if (fallbacks && !again)
@@ -263,11 +264,12 @@ Result<std::vector<Value>> Engine::run(Plan& plan, Timings& timings, std::string
   }
   if (!p.options.cache) state_->drop_cache();
   if (!again) return results;
-  // Its results are wrong, and so may be its errors: once more, and from now on, with those joins as the operators that they are in the program, or
-  // sums of floats in integers of as many bits as they need.
+  // Its results are wrong or not there, and so may be its errors: once more, and from now on, with those joins and groups as the operators that they
+  // are in the program, or sums of floats in integers of as many bits as they need.
   repeats.insert(repeats.end(), p.compiled.not_unique.begin(), p.compiled.not_unique.end());
-  ASSIGN_OR_RETURN(Compiled instead,
-                   compile_again(p.compiled, std::move(repeats), unsure || p.compiled.exact_sums, timings));
+  unfit.insert(unfit.end(), p.compiled.not_folded.begin(), p.compiled.not_folded.end());
+  ASSIGN_OR_RETURN(Compiled instead, compile_again(p.compiled, std::move(repeats), std::move(unfit),
+                                                   unsure || p.compiled.exact_sums, timings));
   p.drop_replay();
   p.compiled_again = std::make_unique<Compiled>(std::move(instead));
   ASSIGN_OR_RETURN(p.instead, this->plan(*p.compiled_again, p.sources, p.options, timings));

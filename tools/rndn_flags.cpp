@@ -204,6 +204,7 @@ Result<runtime::CompileOptions> compile_options(const Flags& flags) {
                                         : outliner::Mode::full;
   o.fuse_operators = flags.fuse_operators == "on";
   o.fuse_joins = flags.join.empty() && flags.member.empty();  // else the operator that is asked for
+  o.fuse_groups = flags.group.empty();
   o.level = flags.level;
   o.scheduler = flags.scheduler == "linear" ? assembler::Scheduler::linear : assembler::Scheduler::list;
   o.branch_inlining = flags.branch_inlining == "on";

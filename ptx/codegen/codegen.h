@@ -34,6 +34,7 @@ enum class ParameterRole : uint8_t {
   output_data,    // u64: address with room for `capacity` elements of kernel result `ordinal`
   output_size,    // u64: address of the result's size slot; the kernel writes it
   lookup,         // u64: word `part` of the table that KernelCode::lookups[ordinal] asks for (ptx/lookup/lookup.h)
+  sink,    // u64: word `part` of KernelCode::sinks[ordinal] (SinkWord)
   scratch,  // u64: address of scratch_bytes(kernel, elements, grid) bytes, 256-byte aligned. All zero before the first launch; the
   // kernel leaves all of it zero again, so launches repeat without a memset and kernels may share it
   sum_flags,  // u64: address of the flags of sums of floats (ptx/sums/exact_sum.h)
@@ -63,8 +64,13 @@ struct KernelParameter {
   ParameterRole role{};
   uint32_t ordinal = 0;   // index into the kernel function's parameters or results
   hir::BasicType type{};  // element type, for *_data
-  uint32_t part = 0;      // lookup, input_value
+  uint32_t part = 0;      // lookup, sink, input_value
 };
+
+// What a kernel that folds gets of each of its groups: the number of entries; how many copies of an entry a block has in shared memory, 0 or a
+// power of two; then per key the least element, in 64 bits, and how many entries a step of its elements skips.
+enum SinkWord : uint32_t { sink_entries, sink_copies, sink_keys };
+enum SinkKeyWord : uint32_t { key_least, key_factor, words_per_key };
 
 struct KernelCode {
   std::string name;     // entry name in the module, such as "main_1"
@@ -85,6 +91,20 @@ struct KernelCode {
     bool once = false;              // it relies on it that no key repeats
   };
   std::vector<Lookup> lookups;
+  // Groups that the kernel reduces: tables of all entries that there may be, which it is given with every byte of a result at `fill`.
+  struct Sink {
+    int64_t number = 0;                // of GPU.fold
+    std::vector<hir::VariableId> keys;  // of the kernel
+    struct Table {
+      uint32_t result = 0;  // of the kernel
+      uint8_t fill = 0;
+      bool extreme = false;  // of values: they must lie between what bytes of `fill` mean as a minimum and as a maximum
+      hir::VariableId values{};
+    };
+    std::vector<Table> tables;
+    uint32_t entry_bytes = 0, shared_bytes = 0;  // of one copy of an entry, and of all: in shared memory
+  };
+  std::vector<Sink> sinks;
   // Per result (may be shorter): the kernel parameter that the result starts as a copy of, size included (index_a); -1: none.
   std::vector<int32_t> starts_as;
   // Per result (may be shorter): a list result has the cells of this list parameter, whose offsets it shares; -1: no list, or each cell is one element.

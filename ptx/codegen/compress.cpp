@@ -44,7 +44,7 @@ constexpr uint32_t most_early_steps = 8;
 // What a block has on every target, without what reductions leave there for its last warp (reduce.cpp: 8 bytes per accumulator and warp, and a flag).
 uint32_t room_for_scans(const Emitter& e) {
   constexpr size_t most = 46 << 10, all = 48 << 10, flag = 64;
-  const size_t partials = e.accumulators.size() * (e.block_size / 32) * 8 + flag;
+  const size_t partials = e.accumulators.size() * (e.block_size / 32) * 8 + flag + sink_bytes(e);
   return static_cast<uint32_t>(std::min(most, all - std::min(all, partials)));
 }
 

@@ -104,7 +104,7 @@ inline Marks marks(size_t n) {
 }
 
 // Of one call.
-inline constexpr uint32_t most_arguments = 7;
+inline constexpr uint32_t most_arguments = 9;
 using Arguments = InlineVector<Element, most_arguments>;
 using ArgumentTypes = InlineVector<BasicType, most_arguments>;
 
@@ -166,7 +166,8 @@ struct Output {  // a result
   hir::VariableId variable{};
   BasicType type{};
   // reduced: one element, at the end of the kernel; cells, rows: one element per cell of the list, by their forms; scattered: written by an index_a
-  enum Kind : uint8_t { scalar, vector, compressed, reduced, cells, rows, scattered } kind = scalar;
+  // folded: an entry per possible key
+  enum Kind : uint8_t { scalar, vector, compressed, reduced, cells, rows, scattered, folded } kind = scalar;
   bool list = false;  // the result is a list: its size slot holds its cells
   ptx::ParameterOf<U64> data{}, size{};
   Reg<U64> pointer;                // vector: as of an input
@@ -194,6 +195,22 @@ struct Lookup {
   std::vector<ptx::ParameterOf<U64>> words;    // ptx/lookup/lookup.h
   Reg<U32> count;                              // of its slots
   void load(Builder& b);
+};
+
+// The reductions of one grouping (sink.cpp).
+struct Fold {
+  hir::VariableId result{}, values{};
+  Builtin reduce{};
+  BasicType type{};       // of the result
+  bool position = false;  // the least position: the values are rows
+  uint32_t output = 0;    // into Emitter::outputs; UINT32_MAX: nobody reads it
+};
+struct Sink {
+  int64_t number = 0;
+  std::vector<hir::VariableId> keys;
+  std::vector<Fold> folds;
+  std::vector<ptx::ParameterOf<U64>> words;
+  int64_t shared_at = 0;  // bytes, in sink_shared
 };
 
 // One accumulator of a reduction. Threads start from `identity`.
@@ -315,6 +332,8 @@ struct Emitter {
   std::vector<Accumulator> accumulators;
   std::vector<Reduction> reductions;
   std::vector<CellReduction> cell_reductions;
+  std::vector<Sink> sinks;
+  ptx::SharedVariable sink_shared{};
   uint32_t cell_slots = 0;  // accumulators of theirs
   std::vector<Scan> scans;
   FlatMap<std::pair<Rep, int64_t>, RegisterId> constants;  // in registers since the prologue
@@ -503,6 +522,16 @@ void start_accumulators(Emitter& e);
 void accumulate(Emitter& e);  // the current item
 // The end of a kernel with reductions or scans: the last block combines, cleans the scratch memory and stores the results.
 void finish_kernel(Emitter& e);
+
+// --- sink.cpp -----------------------------------------------------------------------------------------------------------------
+
+void plan_fold(Emitter& e, const Step& step);
+void place_sinks(Emitter& e);        // after outputs are known: fills KernelCode::sinks
+uint32_t sink_bytes(const Emitter& e);  // of shared memory
+void start_sinks(Emitter& e);
+void fold_item(Emitter& e);          // the current item
+void finish_sinks(Emitter& e);       // the block's entries to the tables
+void store_sink_sizes(Emitter& e);   // one thread of the grid
 
 // Scratch memory of a kernel: counters, then a status word per tile and scan, then a partial result per accumulator and block.
 inline constexpr uint32_t finished_counter = 0;  // byte offsets of the counters

@@ -331,7 +331,8 @@ void declare_parameters(Emitter& e, std::vector<std::pair<ptx::ParameterOf<U64>,
     name.append(digits.data(), std::to_chars(digits.begin(), digits.end(), ordinal).ptr);
     return e.b.parameter<U64>(std::move(name));
   };
-  const size_t most = 3 * (e.function.parameters.size() + e.outputs.size()) + 12 * e.lookups.size() + 3;
+  const size_t most =
+      3 * (e.function.parameters.size() + e.outputs.size()) + 12 * e.lookups.size() + 14 * e.sinks.size() + 3;
   e.b.function().parameters.reserve(most);
   e.code.parameters.reserve(most);
   data.reserve(e.function.parameters.size());
@@ -361,6 +362,12 @@ void declare_parameters(Emitter& e, std::vector<std::pair<ptx::ParameterOf<U64>,
       e.code.parameters.back().part = w;
     }
   }
+  for (size_t s = 0; s < e.sinks.size(); ++s)
+    for (uint32_t w = 0; w < sink_keys + words_per_key * e.sinks[s].keys.size(); ++w) {
+      e.sinks[s].words.push_back(
+          declare(ParameterRole::sink, static_cast<uint32_t>(s), BasicType::i64, "sink" + std::to_string(w) + "_"));
+      e.code.parameters.back().part = w;
+    }
   for (Output& out : e.outputs) {
     out.data = declare(ParameterRole::output_data, out.ordinal, out.type, "out");
     out.size = declare(ParameterRole::output_size, out.ordinal, out.type, "out_size");
@@ -386,6 +393,11 @@ Marks steps_of(const Emitter& e, const Pass& pass, Marks& needed) {
   needed = marks(e.function.variables.size());
   if (pass.accumulates)
     for (const Accumulator& a : e.accumulators) needed[index(a.argument)] = true;
+  if (pass.accumulates)
+    for (const Sink& s : e.sinks) {
+      for (hir::VariableId k : s.keys) needed[index(k)] = true;
+      for (const Fold& f : s.folds) needed[index(f.values)] = true;
+    }
   for (const Output& out : e.outputs)
     if (pass.takes(out) || (pass.stores && out.kind == Output::scattered)) needed[index(out.variable)] = true;
   if (pass.scans)
@@ -420,6 +432,7 @@ void write_items(Emitter& e, const Pass& pass, const Marks& wanted, Reg<U32> pos
   for (e.item = 0; e.item < e.items; ++e.item) {
     evaluate_item(e, plan);
     if (pass.accumulates) accumulate(e);
+    if (pass.accumulates) fold_item(e);
     if (pass.scans) note_selection(e, e.item ? e.b.add(position, e.local_offset(e.item)) : position);
     for (Output& out : e.outputs)
       if (pass.takes(out)) out.items.push_back(storable(e, convert(e, e.values[index(out.variable)], out.type)));
@@ -436,7 +449,7 @@ void write_loop(Emitter& e, const Pass& pass) {
   for (Input& in : e.inputs) in.wanted = needed[index(in.variable)];
   e.items = items_of(e, wanted);
   if (pass.scans) e.items = std::min(e.items, e.scan_items);
-  e.guards_items = pass.scans || (pass.accumulates && !e.accumulators.empty());
+  e.guards_items = pass.scans || (pass.accumulates && !(e.accumulators.empty() && e.sinks.empty()));
   if (!pass.scans && !pass.rows)
     e.code.items_per_thread = std::max(e.code.items_per_thread, e.scans.empty() ? e.items : 1);
   const uint32_t tile = e.block_size * (pass.scans ? e.scan_items : e.items);
@@ -564,6 +577,11 @@ Result<KernelCode> generate_kernel(const outliner::Outlined& outlined, uint32_t 
       }
     }
     if (!s.reduction || of_cells) continue;
+    if (s.builtin == Builtin::gpu_fold) {
+      plan_fold(e, s);
+      if (!e.problem.empty()) return refused();
+      continue;
+    }
     if (s.operands[0].kind != hir::Operand::variable) {
       refuse(e, std::string(hir::row(s.builtin).name) + " of a literal", s.id);
       return refused();
@@ -573,7 +591,7 @@ Result<KernelCode> generate_kernel(const outliner::Outlined& outlined, uint32_t 
     if (counts && !selected) continue;  // n itself, or the number of cells
     plan_reduction(e, s.target, argument, s.builtin, selected);
   }
-  loops |= !e.accumulators.empty();
+  loops |= !e.accumulators.empty() || !e.sinks.empty();
   for (StatementId id : function.blocks[function.body].statements) {
     const Statement& s = function.statements[id];
     if (s.kind != Statement::return_) continue;
@@ -585,7 +603,16 @@ Result<KernelCode> generate_kernel(const outliner::Outlined& outlined, uint32_t 
           std::any_of(e.reductions.begin(), e.reductions.end(), [&](const Reduction& r) { return r.result == v; });
       switch (e.form(v)) {
         case Form::scalar: out.kind = Output::scalar; break;
-        case Form::reduced: out.kind = reduced ? Output::reduced : Output::scalar; break;
+        case Form::reduced:
+          out.kind = std::any_of(e.sinks.begin(), e.sinks.end(),
+                                 [&](const Sink& sink) {
+                                   return std::any_of(sink.folds.begin(), sink.folds.end(),
+                                                      [&](const Fold& f) { return f.result == v; });
+                                 })
+                         ? Output::folded
+                     : reduced ? Output::reduced
+                               : Output::scalar;
+          break;
         case Form::element: out.kind = Output::vector; break;
         case Form::selected: out.kind = Output::compressed; break;
         case Form::cell: out.kind = Output::cells; break;
@@ -636,6 +663,7 @@ Result<KernelCode> generate_kernel(const outliner::Outlined& outlined, uint32_t 
     if (out.kind == Output::vector || out.kind == Output::scattered) code.floor_bytes_per_element += width_of(out.type);
     if (kernel.list && (out.kind == Output::vector || out.kind == Output::compressed)) loops = true;
   }
+  place_sinks(e);
   plan_cells(e);
   // What can fail is evaluated though nothing may read it.
   if (kernel.list && fails && !loops) {
@@ -704,7 +732,7 @@ Result<KernelCode> generate_kernel(const outliner::Outlined& outlined, uint32_t 
   prepare_constants(e);
   for (const Step& s : e.steps) {
     if (s.scalar) run_step(e, s);
-    if (s.reduction && e.form(s.target) == Form::reduced &&
+    if (s.reduction && e.form(s.target) == Form::reduced && s.builtin != Builtin::gpu_fold &&
         std::none_of(e.reductions.begin(), e.reductions.end(),
                      [&](const Reduction& r) { return r.result == s.target; }))
       e.values[index(s.target)] = element(BasicType::i64, Builder::as<S64>(kernel.list ? e.cells : e.n));
@@ -730,6 +758,7 @@ Result<KernelCode> generate_kernel(const outliner::Outlined& outlined, uint32_t 
         b.st<U64>(Space::global, Address(b.ld_param(out.size)), of_cells ? e.cells : e.n);
       }
     }
+    store_sink_sizes(e);
     b.bind(stored);
   }
 
@@ -741,11 +770,13 @@ Result<KernelCode> generate_kernel(const outliner::Outlined& outlined, uint32_t 
   }
   if (loops) e.n32 = b.cvt<U32>(e.n);
   start_accumulators(e);
+  start_sinks(e);
   const bool scans = !e.scans.empty();
   if (scans) declare_scan_memory(e);
   if (loops) {
     write_loop(e, {.accumulates = true, .stores = true, .scans = scans});
   }
+  finish_sinks(e);
   store_lengths(e);
   if (cells) {
     reduce_cells(e);

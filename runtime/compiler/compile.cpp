@@ -97,8 +97,8 @@ namespace {
 Result<Compiled> compile_typed(Compiled c, const CompileOptions& options, DiagnosticSink& sink, Timings& timings);
 }  // namespace
 
-Result<Compiled> compile_again(const Compiled& compiled, std::vector<uint32_t> not_unique, bool exact_sums,
-                               Timings& timings) {
+Result<Compiled> compile_again(const Compiled& compiled, std::vector<uint32_t> not_unique,
+                               std::vector<uint32_t> not_folded, bool exact_sums, Timings& timings) {
   Compiled c;
   c.program = compiled.program;
   c.options = compiled.options;
@@ -106,6 +106,7 @@ Result<Compiled> compile_again(const Compiled& compiled, std::vector<uint32_t> n
   c.level = compiled.level;
   c.not_unique = std::move(not_unique);
   c.exact_sums = exact_sums;
+  c.not_folded = std::move(not_folded);
   DiagnosticSink sink;  // has been told
   const CompileOptions options = c.options;
   return compile_typed(std::move(c), options, sink, timings);
@@ -162,6 +163,8 @@ Result<Compiled> compile_typed(Compiled c, const CompileOptions& options, Diagno
                                 .not_unique = c.not_unique,
                                 .numbers_as_parameters = options.numbers_as_parameters,
                                 .exact_sums = c.exact_sums,
+                                .sinks = options.fuse_operators && options.fuse_groups,
+                                .not_folded = c.not_folded,
                                 .explain = false},
                                sink, timings);
     if (sink.has_errors()) return in_sink;

@@ -46,6 +46,7 @@ struct CompileOptions {
   outliner::Mode outline = outliner::Mode::full;
   bool fuse_operators = true;  // --fuse-operators: what runs as a fused operator has no kernel (outliner/grouping_fusion.h)
   bool fuse_joins = true;      // joins by unique keys, and membership, are look-ups of kernels (outliner/joins.cpp)
+  bool fuse_groups = true;     // groups that are only reduced are part of the kernels of their keys (outliner/sinks.cpp)
   bool text_codes = true;      // text reaches kernels as codes (codegen.h)
   bool numbers_as_parameters = false;  // outliner::Options: for programs that come again with other numbers
   int level = 3;               // -O
@@ -77,6 +78,7 @@ struct Compiled {
   CompileOptions options;             // that it was made with
   bool exact_sums = false;            // no kernel sums floats (outliner::Options)
   std::vector<uint32_t> not_unique;  // joins whose left keys are known to repeat (outliner::Options)
+  std::vector<uint32_t> not_folded;  // groups that are known to be no folds
 };
 
 // Fails with an empty message when `sink` says what is wrong. A kernel that code generation or our assembler cannot take yet is left out of
@@ -84,9 +86,10 @@ struct Compiled {
 Result<Compiled> compile(FileId file, const SourceManager& sources, const CompileOptions& options, DiagnosticSink& sink,
                          Timings& timings);
 
-// The same program again, where keys of more joins turned out to repeat, or with sums of floats by an operator that needs no rounding. What the options of `compiled` point to is still there.
-Result<Compiled> compile_again(const Compiled& compiled, std::vector<uint32_t> not_unique, bool exact_sums,
-                               Timings& timings);
+// The same program again, where keys of more joins turned out to repeat, more groups are to be operators, or sums of floats by an operator that needs no
+// rounding. What the options of `compiled` point to is still there.
+Result<Compiled> compile_again(const Compiled& compiled, std::vector<uint32_t> not_unique,
+                               std::vector<uint32_t> not_folded, bool exact_sums, Timings& timings);
 
 // The stage as text (cubin: the bytes), valid input for the program that reads that stage.
 Result<std::string> emit(const Compiled& compiled, Stage stage);

@@ -124,12 +124,28 @@ bool ascends_after(hir::BoundsRule rule, F&& ascends, bool known) {
   return false;
 }
 
+// Of all entries, empty ones of extremes apart, which hold what nobody is to see.
+Bounds bounds_of_fold(const hir::Program& program, const hir::Expression& e, const Bounds& values, uint64_t rows) {
+  const auto* functions =
+      e.operands[1].kind == hir::Operand::literal
+          ? std::get_if<std::vector<hir::FunctionRef>>(&program.literals[e.operands[1].literal_id()].values)
+          : nullptr;
+  if (!functions || functions->size() != 1) return {};
+  const auto n = static_cast<int64_t>(rows);
+  if (functions->front().builtin_id == Builtin::len) return {0, n};
+  Bounds r;
+  if (functions->front().builtin_id != Builtin::sum || !values.known() ||
+      __builtin_mul_overflow(std::min<int64_t>(0, values.min), n, &r.min) ||
+      __builtin_mul_overflow(std::max<int64_t>(0, values.max), n, &r.max))
+    return {};
+  return r;
+}
+
 }  // namespace
 
-void set_bounds(const hir::Program& program, const hir::Function& f, uint64_t elements_of_geometry,
-                const std::vector<ItemPtr>& inputs, const std::vector<ItemPtr>& outputs) {
-  std::vector<Bounds> bounds(f.variables.size());
-  std::vector<uint8_t> ascending(f.variables.size(), 0);  // as Item::ascending
+std::vector<VariableBounds> bounds_in(const hir::Program& program, const hir::Function& f,
+                                      uint64_t elements_of_geometry, const std::vector<ItemPtr>& inputs) {
+  std::vector<VariableBounds> known(f.variables.size());
   auto elements = [](const Item& v) -> const Item& { return v.kind == Item::cells ? *v.parts[0] : v; };
   auto element_of = [&](hir::TypeId type) {
     while (!program.types->is_basic(type) && !(*program.types)[type].components.empty())
@@ -143,13 +159,13 @@ void set_bounds(const hir::Program& program, const hir::Function& f, uint64_t el
   };
   for (size_t i = 0; i < inputs.size() && i < f.parameters.size(); ++i) {
     const hir::VariableId v = f.parameters[i];
-    bounds[index(v)] = stored(elements(*inputs[i]).bounds, type_of(v));
-    ascending[index(v)] = inputs[i]->kind == Item::vector && inputs[i]->ascending;
+    known[index(v)] = {stored(elements(*inputs[i]).bounds, type_of(v)),
+                       inputs[i]->kind == Item::vector && inputs[i]->ascending};
   }
   uint64_t longest = std::max<uint64_t>(1, elements_of_geometry);
   for (const ItemPtr& v : inputs) longest = std::max(longest, elements(*v).capacity);
   auto interval = [&](const hir::Operand& o) -> Interval {
-    if (o.kind == hir::Operand::variable) return {type_of(o.variable_id()), bounds[o.id]};
+    if (o.kind == hir::Operand::variable) return {type_of(o.variable_id()), known[o.id].bounds};
     if (o.kind != hir::Operand::literal) return {BasicType::complex, {}};
     const hir::Literal& literal = program.literals[o.literal_id()];
     const BasicType type = element_of(literal.type);
@@ -159,7 +175,7 @@ void set_bounds(const hir::Program& program, const hir::Function& f, uint64_t el
     return {type, stored({*low, *high}, type)};
   };
   auto of = [&](const hir::Operand& o) { return interval(o).bounds; };
-  auto ascends = [&](const hir::Operand& o) { return o.kind == hir::Operand::variable && ascending[o.id] != 0; };
+  auto ascends = [&](const hir::Operand& o) { return o.kind == hir::Operand::variable && known[o.id].ascending; };
   for (const hir::Statement& s : f.statements) {
     if (s.kind != hir::Statement::assign || s.targets.size() != 1 || s.targets[0].kind != hir::Target::variable)
       continue;
@@ -183,19 +199,25 @@ void set_bounds(const hir::Program& program, const hir::Function& f, uint64_t el
       }
       std::vector<Interval> arguments;
       for (const hir::Operand& o : a) arguments.push_back(interval(o));
-      result = bounds_of_call(b, own, arguments, longest);
+      result = b == Builtin::gpu_fold ? bounds_of_fold(program, e, arguments[0].bounds, elements_of_geometry)
+                                      : bounds_of_call(b, own, arguments, longest);
       if (b == e.callee.builtin_id)  // of vectors, not of cells
         up = ascends_after(hir::row(b).bounds_rule, [&](size_t k) { return ascends(a[k]); }, result.known());
     }
-    ascending[s.targets[0].id] = up && own == type && !hir::is_text(type) && !hir::is_float(type);
-    bounds[s.targets[0].id] = stored(result, type);
+    known[s.targets[0].id] = {stored(result, type),
+                              up && own == type && !hir::is_text(type) && !hir::is_float(type)};
   }
+  return known;
+}
+
+void set_bounds(const hir::Function& f, std::span<const VariableBounds> known, const std::vector<ItemPtr>& outputs) {
   for (const hir::Statement& s : f.statements)
     if (s.kind == hir::Statement::return_)
       for (size_t i = 0; i < outputs.size() && i < s.results.size(); ++i) {
         Item& v = outputs[i]->kind == Item::cells ? *outputs[i]->parts[0] : *outputs[i];
-        v.bounds = of(s.results[i]);
-        v.ascending = outputs[i]->kind == Item::vector && ascends(s.results[i]);
+        if (s.results[i].kind != hir::Operand::variable) continue;
+        v.bounds = known[s.results[i].id].bounds;
+        v.ascending = outputs[i]->kind == Item::vector && known[s.results[i].id].ascending;
       }
 }
 

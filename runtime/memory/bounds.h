@@ -23,8 +23,14 @@ struct Interval {
 Bounds bounds_of_call(hir::Builtin builtin, hir::BasicType result, std::span<const Interval> arguments,
                       uint64_t longest);
 
-// elements_of_geometry: an upper bound of them.
-void set_bounds(const hir::Program& program, const hir::Function& f, uint64_t elements_of_geometry,
-                const std::vector<ItemPtr>& inputs, const std::vector<ItemPtr>& outputs);
+// What is known of the elements of every variable of a kernel. elements_of_geometry: an upper bound of them.
+struct VariableBounds {
+  Bounds bounds;
+  bool ascending = false;  // as Item::ascending
+};
+std::vector<VariableBounds> bounds_in(const hir::Program& program, const hir::Function& f,
+                                      uint64_t elements_of_geometry, const std::vector<ItemPtr>& inputs);
+// Gives it to the results.
+void set_bounds(const hir::Function& f, std::span<const VariableBounds> known, const std::vector<ItemPtr>& outputs);
 
 }  // namespace rndn::runtime

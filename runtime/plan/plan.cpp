@@ -38,7 +38,7 @@ TextClasses text_classes(const hir::Program& program, const hir::Function& f) {
     return element_type(*program.types, f.variables[static_cast<hir::VariableId>(v)].type, element, list) &&
            hir::is_text(element);
   };
-  std::vector<uint32_t> compared, ordered;
+  std::vector<uint32_t> compared, ordered, keys;
   const auto orders = [&](const hir::Expression& e) {
     if (e.kind != hir::Expression::call || e.callee.kind != hir::FunctionRef::builtin) return false;
     Builtin b = e.callee.builtin_id;
@@ -70,6 +70,12 @@ TextClasses text_classes(const hir::Program& program, const hir::Function& f) {
       }
       continue;
     }
+    if (e.kind == hir::Expression::call && e.callee.kind == hir::FunctionRef::builtin &&
+        e.callee.builtin_id == Builtin::gpu_fold) {  // every text of a key has a code of its own
+      for (const hir::Operand& o : e.operands)
+        if (o.kind == hir::Operand::variable && is_text(o.id)) keys.push_back(o.id);
+      continue;
+    }
     for (const hir::Operand& o : e.operands)
       if (o.kind == hir::Operand::variable) join(o.id);
     // A comparison gives no text: everything that gives none compares.
@@ -94,6 +100,10 @@ TextClasses text_classes(const hir::Program& program, const hir::Function& f) {
     out.of[v] = c;
   }
   for (uint32_t v : compared) out.classes[static_cast<size_t>(out.of[v])].compared = true;
+  for (uint32_t v : keys) {
+    TextClasses::Class& of_key = out.classes[static_cast<size_t>(out.of[v])];
+    of_key.compared = of_key.escapes = true;
+  }
   for (uint32_t v : ordered) out.classes[static_cast<size_t>(out.of[v])].ordered = true;
   for (const hir::Statement& s : f.statements)
     if (s.kind == hir::Statement::return_)

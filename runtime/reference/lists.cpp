@@ -113,6 +113,26 @@ Result<Value> each(Context& context, Arguments a) {
   return list(std::move(out));
 }
 
+// GPU.fold(values, function, number, keys..): the function of every group's values, groups ascending by their keys.
+Result<Value> fold(Context& context, Arguments a) {
+  ASSIGN_OR_RETURN(const hir::FunctionRef f, one_function("GPU.fold", a[1]));
+  const std::vector<Value> keys(a.begin() + 3, a.end());
+  for (const Value& k : keys)
+    if (!k.is_vector() || !a[0].is_vector() || k.size != a[0].size)
+      return input_error("the values and the columns of `GPU.fold` differ in length");
+  ASSIGN_OR_RETURN(const Value groups, invoke(context, hir::Builtin::group, std::array{list(keys)}));
+  ASSIGN_OR_RETURN(const Value rows, invoke(context, hir::Builtin::values, std::array{groups}));
+  std::vector<Value> out;
+  for (const Value& cell : rows.parts()) {
+    ASSIGN_OR_RETURN(out.emplace_back(), apply(context, f, {gather(a[0], elements<int64_t>(cell))}));
+  }
+  if (out.empty()) {
+    const bool keeps = f.builtin_id == hir::Builtin::min || f.builtin_id == hir::Builtin::max;
+    return empty_vector(keeps ? a[0].type : BasicType::i64);
+  }
+  return invoke(context, hir::Builtin::raze, std::array{list(std::move(out))});
+}
+
 enum class Side { item, left, right };
 template <Side side>
 Result<Value> each_pair(Context& context, Arguments a) {
@@ -146,6 +166,7 @@ std::span<const BuiltinEntry> list_builtins() {
       {"flip", flip},
       {"match", match},
       {"each", each},
+      {"GPU.fold", fold},
       {"each_item", each_pair<Side::item>},
       {"each_left", each_pair<Side::left>},
       {"each_right", each_pair<Side::right>},

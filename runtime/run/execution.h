@@ -3,6 +3,7 @@
 //   transfer.cpp        values between host and device
 //   text_transfer.cpp   text: domains of vectors, and bringing several into one
 //   launch.cpp          kernels
+//   folds.cpp           tables that kernels reduce groups into
 //   lookups.cpp         tables of rows by key, which kernels ask
 //   operator_calls.cpp  SQL operators
 //   text_calls.cpp      functions of texts
@@ -15,6 +16,7 @@
 #include <utility>
 #include <vector>
 
+#include "runtime/memory/bounds.h"
 #include "runtime/run/state.h"
 #include "runtime/text/text_functions.h"
 
@@ -144,6 +146,16 @@ class Run {
   Result<void> allocate_result(const Step& s, size_t i, Item& made);
   Result<ItemPtr> copy_input(const Step& s, size_t i, uint32_t parameter, const ItemPtr& input, bool sole);
   Result<void> reserve_scratch(uint64_t bytes);
+
+  // --- folds.cpp ---
+  // The words of a sink for keys of such bounds; why there are none, or an empty view. key_domains: of keys that are texts.
+  std::string_view fold_words(const codegen::KernelCode::Sink& sink, const hir::Function& f, uint64_t elements,
+                              std::span<const VariableBounds> bounds, std::span<const DomainPtr> key_domains,
+                              std::vector<uint64_t>& words) const;
+  // Its results, as empty tables of that many entries.
+  Result<void> fold_tables(const codegen::KernelCode::Sink& sink, const hir::Function& f, uint64_t entries,
+                           std::vector<ItemPtr>& outputs);
+  Result<void> cannot_fold(const Step& s, int64_t number, std::string_view reason);
 
   // --- lookups.cpp ---
   // The words of the table that a kernel asks for, which is filled once for all kernels of the run. Null: there is none for such keys.

@@ -314,9 +314,23 @@ Result<void> Run::launch(const Step& s) {
     tables.push_back(table->words);
   }
   ASSIGN_OR_RETURN(Geometry g, geometry(kernel, code, f, inputs, state.resident_blocks));
+  const std::vector<VariableBounds> bounds = bounds_in(program(), f, g.elements, inputs);
 
   std::vector<ItemPtr> outputs(f.result_types.size());
+  std::vector<std::vector<uint64_t>> sinks(code.sinks.size());
+  for (size_t k = 0; k < sinks.size(); ++k) {
+    const codegen::KernelCode::Sink& sink = code.sinks[k];
+    std::vector<DomainPtr> key_domains;
+    for (hir::VariableId v : sink.keys) {
+      const int c = state.texts.of[index(v)];
+      key_domains.push_back(c < 0 ? nullptr : domains[static_cast<size_t>(c)]);
+    }
+    const std::string_view unfit = fold_words(sink, f, g.elements, bounds, key_domains, sinks[k]);
+    if (!unfit.empty()) return cannot_fold(s, sink.number, unfit);
+    RETURN_IF_ERROR(fold_tables(sink, f, sinks[k][codegen::sink_entries], outputs));
+  }
   for (size_t i = 0; i < outputs.size(); ++i) {
+    if (outputs[i]) continue;
     const int32_t start = i < code.starts_as.size() ? code.starts_as[i] : -1;
     if (start >= 0) {
       const ItemPtr input = inputs[static_cast<size_t>(start)];
@@ -330,7 +344,7 @@ Result<void> Run::launch(const Step& s) {
       ASSIGN_OR_RETURN(outputs[i], make_output(s, i, g.elements, inputs));
     }
   }
-  set_bounds(program(), f, g.elements, inputs, outputs);
+  set_bounds(f, bounds, outputs);
   for (hir::StatementId id : f.blocks[f.body].statements) {  // text results are codes of their class's domain
     const hir::Statement& statement = f.statements[id];
     if (statement.kind != hir::Statement::return_) continue;
@@ -369,6 +383,7 @@ Result<void> Run::launch(const Step& s) {
       case codegen::ParameterRole::output_data: parameters.push_back(data_of(*outputs[p.ordinal])); break;
       case codegen::ParameterRole::output_size: parameters.push_back(outputs[p.ordinal]->size_slot); break;
       case codegen::ParameterRole::lookup: parameters.push_back(tables[p.ordinal][p.part]); break;
+      case codegen::ParameterRole::sink: parameters.push_back(sinks[p.ordinal][p.part]); break;
       case codegen::ParameterRole::scratch: parameters.push_back(plan_.scratch ? plan_.scratch->address : 0); break;
       case codegen::ParameterRole::sum_flags: parameters.push_back(plan_.sum_flags->address); break;
       case codegen::ParameterRole::error:

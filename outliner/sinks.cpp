@@ -1,0 +1,485 @@
+// Groups as sinks of the kernels that make their keys: `GPU.fold` reduces a value per group while the kernel scans, so
+// that neither keys nor values are stored. An entry stands for a key that there may be, and empty ones are dropped by
+// the compress that reads them.
+//
+// In: main with its calls replaced, and its shapes. Out: a main of which those groups are rewritten:
+//   g = group(list(k..))                   row_t = GPU.fold(position, @min, n, k..)   n: which group of main this is
+//                                          there = lt(row_t, none)
+//   first = keys(g)                        first = compress(there, row_t)
+//   s = raze(each(@f, each_right(@index, v, values(g))))
+//                                          t = GPU.fold(v, @f, n, k..); s = compress(there, t)       f: sum, min, max
+//   s = raze(each(@len, values(g)))        t = GPU.fold(k, @len, n, k..); s = compress(there, t)
+//   x = index(w, first)                    x = w at the rows `first`
+// `position` is the row's number before any selection: where(m) for keys of compress(m, ..), and compress(m2, where(m))
+// for those of a selection of that. So the first rows of groups are rows of columns, and what the program takes at them
+// is evaluated anew there from columns: element-wise work, look-ups, gathers. Where that cannot be done, or something
+// else reads a first row of a selection, the group stays.
+// Groups ascend by their keys, as entries do (docs/horseir.md, "group").
+// Keys are integers, dates and texts of columns, at most six; values are integers, extremes also dates. What a fold
+// cannot take at run time, bounds that are unknown or too wide, is compiled again without it (runtime/engine.h).
+// Values are followed by their data objects (shapes.cpp). Cost: O(groups x statements).
+// Leaves out: programs with control flow in main, floats, averages, distinct values, variables with several
+// assignments.
+#include <map>
+
+#include "libraries/base/errors/check.h"
+#include "outliner/editing.h"
+
+namespace rndn::outliner {
+
+bool is_fold_value(hir::Builtin reduce, hir::BasicType type) {
+  if (reduce == hir::Builtin::len) return true;
+  if (hir::is_wide(type)) return false;
+  if (reduce == hir::Builtin::sum) return hir::is_integer(type);
+  return (hir::is_integer(type) || hir::is_calendar(type)) && hir::row(type).device_width >= 4;
+}
+
+namespace {
+
+using hir::BasicType;
+using hir::Builtin;
+using hir::Expression;
+using hir::ExpressionId;
+using hir::Function;
+using hir::Operand;
+using hir::Statement;
+using hir::StatementId;
+using hir::VariableId;
+
+constexpr size_t most_keys = 6, most_folds = 16, most_clones = 200;
+// What stands in an entry that no row has: more than any row number (runtime/run/folds.cpp fills tables by bytes).
+constexpr int64_t no_row = 0x7F7F7F7F7F7F7F7F;
+
+struct Sink {
+  size_t place = 0;
+  int64_t number = 0;
+  ShapeId shape{}, root{};  // of the keys; of the columns that they are selected from
+  std::vector<VariableId> keys, masks;  // the masks, outermost selection first
+  std::vector<size_t> firsts;           // keys(g)
+  struct Fold {
+    size_t raze = 0;
+    Operand function;
+    VariableId values{};
+  };
+  std::vector<Fold> folds;
+  std::vector<size_t> picks, dead;  // index(w, first); what nothing reads any more
+};
+
+class Finder : Editing {
+ public:
+  Finder(hir::Program& program, const Function& main, const Options& options, Shapes& shapes, ShapeTable& table)
+      : Editing(program), main_(main), options_(options), shapes_(shapes), table_(table) {}
+
+  bool find(DiagnosticSink& sink, Function& own, std::vector<uint32_t>& folds) {
+    if (!main_.parameters.empty() || !flatten(main_, main_.body, order_)) return false;
+    writers_.resize(main_.variables.size());
+    for (size_t place = 0; place < order_.size(); ++place) {
+      for (const Value& v : facts(place).results)
+        if (!is_none(v.object)) made_.try_emplace(v.object, place);
+      for (const hir::Target& t : statement(place).targets)
+        if (t.kind == hir::Target::variable) ++writers_[t.id];
+    }
+    uint32_t number = 0;
+    for (size_t place = 0; place < order_.size(); ++place) {
+      if (called_builtin(main_, statement(place)) != Builtin::group) continue;
+      Sink s{.place = place, .number = number++};
+      const auto& stays = options_.not_folded;
+      if (std::find(stays.begin(), stays.end(), s.number) != stays.end()) continue;
+      if (!is_sink(s)) continue;
+      for (const std::vector<size_t>* places : {&s.firsts, &s.picks}) rewritten_.insert(places->begin(), places->end());
+      for (const Sink::Fold& fold : s.folds) rewritten_.insert(fold.raze);
+      found_.push_back(std::move(s));
+    }
+    if (found_.empty()) return false;
+    const bool copied = &own != &main_;
+    if (copied) own = main_;
+    note_names(own);
+    // What the statements were stays readable while they are rewritten.
+    if (!copied) before_ = main_;
+    source_ = copied ? &main_ : &before_;
+    for (const Sink& s : found_) {
+      folds.push_back(static_cast<uint32_t>(s.number));
+      rewrite(own, s);
+    }
+    size_t first = order_.size();  // that is not what it was
+    for (const Sink& s : found_) {
+      first = std::min(first, s.place);
+      for (size_t at : s.dead) first = std::min(first, at);
+    }
+    order_.clear();
+    (void)flatten(own, own.body, order_);
+    shapes_.statements.raw().resize(own.statements.size());
+    analyse_again(program_, own, table_, sink, order_, first, shapes_);
+    return true;
+  }
+
+ private:
+  const Function& source() const { return source_ ? *source_ : main_; }
+  const Statement& statement(size_t place) const { return source().statements[order_[place]]; }
+  const StatementFacts& facts(size_t place) const { return shapes_.statements[order_[place]]; }
+  const Expression& call(size_t place) const {
+    return source().expressions[innermost(source(), statement(place).value)];
+  }
+  std::optional<Builtin> builtin(size_t place) const { return called_builtin(source(), statement(place)); }
+  // x = @builtin(..) without a cast, x assigned nowhere else.
+  bool is_plain(size_t place) const {
+    const Statement& s = statement(place);
+    return s.kind == Statement::assign && s.targets.size() == 1 && s.targets[0].kind == hir::Target::variable &&
+           writers_[s.targets[0].id] == 1 && s.value == innermost(source(), s.value);
+  }
+  ObjectId result(size_t place) const { return facts(place).results[0].object; }
+  BasicType type_of(VariableId v) const { return program_.types->basic_of(source().variables[v].type); }
+  // A vector in a variable that keeps its value.
+  bool is_fixed(const Operand& o, const Value& v) const {
+    return o.kind == Operand::variable && writers_[o.id] == 1 && !is_none(v.shape) && !is_none(v.object) &&
+           table_[v.shape].kind == Shape::vector &&
+           program_.types->is_basic(source().variables[o.variable_id()].type);
+  }
+
+  // Every element is one of a column, so that texts have codes of their own.
+  bool is_of_columns(const Operand& o, const Value& v) const {
+    if (o.kind != Operand::variable || is_none(v.object)) return false;
+    const auto made = made_.find(v.object);
+    if (made == made_.end()) return false;
+    const Expression& e = call(made->second);
+    const auto& operands = facts(made->second).operands;
+    if (e.kind == Expression::operand) return is_of_columns(e.operands[0], operands[0]);
+    const std::optional<Builtin> b = builtin(made->second);
+    if (b == Builtin::compress) return is_of_columns(e.operands[1], operands[1]);
+    if (b == Builtin::index) return is_of_columns(e.operands[0], operands[0]);
+    return b && hir::row(*b).device == hir::Device::cpu;
+  }
+
+  bool find_keys(Sink& s) {
+    const Operand* operands = &call(s.place).operands[0];
+    const Value* values = &facts(s.place).operands[0];
+    size_t count = 1;
+    if (!is_none(values->shape) && table_[values->shape].kind == Shape::list) {
+      const auto made = made_.find(values->object);
+      if (is_none(values->object) || made == made_.end() || builtin(made->second) != Builtin::list ||
+          !is_plain(made->second))
+        return false;
+      s.dead.push_back(made->second);
+      operands = call(made->second).operands.begin();
+      values = facts(made->second).operands.begin();
+      count = call(made->second).operands.size();
+    }
+    if (count == 0 || count > most_keys) return false;
+    s.shape = values[0].shape;
+    for (size_t k = 0; k < count; ++k) {
+      if (!is_fixed(operands[k], values[k]) || values[k].shape != s.shape || is_scalar(table_, s.shape)) return false;
+      const VariableId v = operands[k].variable_id();
+      const BasicType type = type_of(v);
+      if (!is_probe_key(type)) return false;
+      if (hir::is_text(type) && (!options_.text_codes || !is_of_columns(operands[k], values[k]))) return false;
+      s.keys.push_back(v);
+    }
+    // The masks of the selections that the keys are of.
+    SizeId size = table_[s.shape].size;
+    for (; !is_none(size) && table_[size].kind == Size::compressed; size = table_[size].base) {
+      const ObjectId mask = table_[size].object;
+      size_t place = 0;
+      for (; place < s.place; ++place) {
+        const std::optional<Builtin> b = builtin(place);
+        if ((b != Builtin::compress && b != Builtin::where) || facts(place).operands[0].object != mask) continue;
+        if (is_fixed(call(place).operands[0], facts(place).operands[0])) break;
+      }
+      if (place == s.place) return false;
+      s.masks.insert(s.masks.begin(), call(place).operands[0].variable_id());
+    }
+    if (is_none(size)) return false;
+    s.root = table_.vector(size);
+    return !is_scalar(table_, s.root);
+  }
+
+  // raze(each(@f, ..)) of the object that `each` reads as its operand 1.
+  bool find_reduction(Sink& s, size_t each, VariableId values) {
+    if (!is_plain(each)) return false;
+    const std::optional<Builtin> f = applied_builtin(program_, call(each));
+    if (!f || !is_fold_value(*f, type_of(values))) return false;
+    if (*f != Builtin::len && *f != Builtin::sum && *f != Builtin::min && *f != Builtin::max) return false;
+    s.dead.push_back(each);
+    bool any = false;
+    for (size_t at = each + 1; at < order_.size(); ++at) {
+      const auto& operands = facts(at).operands;
+      for (size_t k = 0; k < operands.size(); ++k) {
+        if (operands[k].object != result(each)) continue;
+        if (builtin(at) != Builtin::raze || !is_plain(at)) return false;
+        const hir::TypeId type = source().variables[statement(at).targets[0].variable_id()].type;
+        const bool keeps = *f == Builtin::min || *f == Builtin::max;
+        if (!program_.types->is_basic(type) ||
+            program_.types->basic_of(type) != (keeps ? type_of(values) : BasicType::i64))
+          return false;
+        s.folds.push_back({at, call(each).operands[0], values});
+        any = true;
+      }
+    }
+    return any;
+  }
+
+  bool find_rows(Sink& s, size_t values_at) {
+    const ObjectId rows = result(values_at);
+    s.dead.push_back(values_at);
+    for (size_t at = values_at + 1; at < order_.size(); ++at) {
+      const auto& operands = facts(at).operands;
+      for (size_t k = 0; k < operands.size(); ++k) {
+        if (operands[k].object != rows) continue;
+        if (builtin(at) == Builtin::each && k == 1) {
+          if (applied_builtin(program_, call(at)) != Builtin::len || !find_reduction(s, at, s.keys[0])) return false;
+          continue;
+        }
+        if (builtin(at) != Builtin::each_right || k != 2 || !is_plain(at) ||
+            applied_builtin(program_, call(at)) != Builtin::index || !is_fixed(call(at).operands[1], operands[1]) ||
+            operands[1].shape != s.shape)
+          return false;
+        s.dead.push_back(at);
+        for (size_t user = at + 1; user < order_.size(); ++user) {
+          const auto& read = facts(user).operands;
+          for (size_t i = 0; i < read.size(); ++i) {
+            if (read[i].object != result(at)) continue;
+            if (builtin(user) != Builtin::each || i != 1 ||
+                !find_reduction(s, user, call(at).operands[1].variable_id()))
+              return false;
+          }
+        }
+      }
+    }
+    return true;
+  }
+
+  // What becomes of the first rows, and of vectors of some of them.
+  bool find_picks(Sink& s) {
+    std::map<ObjectId, bool> rows;
+    for (size_t at : s.firsts) rows[result(at)] = true;
+    for (size_t at = s.place + 1; at < order_.size(); ++at) {
+      const auto& operands = facts(at).operands;
+      const std::optional<Builtin> b = builtin(at);
+      for (size_t k = 0; k < operands.size(); ++k) {
+        if (!rows.contains(operands[k].object)) continue;
+        if (b == Builtin::index && k == 1 && operands[0].shape == s.shape && is_plain(at)) {
+          size_t clones = 0;
+          std::map<std::pair<ObjectId, uint32_t>, Operand> known;
+          const Operand& row = call(at).operands[1];
+          if (row.kind == Operand::variable && writers_[row.id] == 1 &&
+              value_at(nullptr, s, call(at).operands[0], operands[0], row, known, clones, nullptr)) {
+            s.picks.push_back(at);
+            continue;
+          }
+        } else if ((b == Builtin::index && k == 0) || (b == Builtin::compress && k == 1)) {
+          rows[result(at)] = true;
+          continue;
+        } else if (b == Builtin::len) {
+          continue;
+        }
+        if (!s.masks.empty()) return false;  // it would see other numbers
+      }
+    }
+    return true;
+  }
+
+  bool is_sink(Sink& s) {
+    if (!is_plain(s.place) || !find_keys(s)) return false;
+    const ObjectId groups = result(s.place);
+    bool rows = false;
+    for (size_t at = s.place + 1; at < order_.size(); ++at) {
+      const auto& operands = facts(at).operands;
+      for (size_t k = 0; k < operands.size(); ++k) {
+        if (operands[k].object != groups) continue;
+        if (!is_plain(at)) return false;
+        if (builtin(at) == Builtin::keys) {
+          s.firsts.push_back(at);
+        } else if (builtin(at) != Builtin::values || !find_rows(s, at)) {
+          return false;
+        } else {
+          rows = true;
+        }
+      }
+    }
+    return (rows || !s.firsts.empty()) && s.folds.size() <= most_folds && find_picks(s);
+  }
+
+  // The operand `o`, which is as long as the keys or as their columns, at the rows of columns in `row`: a variable of as
+  // many elements. Without a function only whether there is one.
+  std::optional<Operand> value_at(Function* f, const Sink& s, const Operand& o, const Value& v, const Operand& row,
+                                  std::map<std::pair<ObjectId, uint32_t>, Operand>& known, size_t& clones,
+                                  std::vector<StatementId>* made) {
+    if (o.kind == Operand::literal) return o;
+    if (!is_fixed(o, v)) return {};
+    if (is_scalar(table_, v.shape)) return o;
+    const std::pair key(v.object, row.id);
+    if (const auto at = known.find(key); at != known.end()) return at->second;
+    if (++clones > most_clones) return {};
+    const std::optional<Operand> there = evaluated_at(f, s, o, v, row, known, clones, made);
+    if (there) known.emplace(key, *there);
+    return there;
+  }
+
+  std::optional<Operand> evaluated_at(Function* f, const Sink& s, const Operand& o, const Value& v, const Operand& row,
+                                      std::map<std::pair<ObjectId, uint32_t>, Operand>& known, size_t& clones,
+                                      std::vector<StatementId>* made) {
+    const auto gathered = [&]() -> std::optional<Operand> {
+      if (v.shape != s.root) return {};
+      if (!f) return o;
+      const VariableId x = fresh(*f, "at", f->variables[o.variable_id()].type);
+      made->push_back(add(*f, source().statements[order_[s.place]].span, x, Builtin::index, {o, row}));
+      return operand(*f, x);
+    };
+    const auto from = made_.find(v.object);
+    if (from == made_.end() || rewritten_.contains(from->second)) return gathered();
+    const Statement& definition = statement(from->second);
+    const Expression& e = call(from->second);
+    const auto& values = facts(from->second).operands;
+    const bool casts = definition.value != innermost(source(), definition.value);
+    const std::optional<Builtin> b = builtin(from->second);
+    Operands operands = e.operands;
+    const auto take = [&](size_t k) {
+      const std::optional<Operand> there = value_at(f, s, e.operands[k], values[k], row, known, clones, made);
+      if (there) operands[k] = *there;
+      return there.has_value();
+    };
+    std::optional<Operand> same;  // the value itself, before casts
+    if (e.kind == Expression::operand) {
+      if (!take(0)) return gathered();
+      same = operands[0];
+    } else if (b == Builtin::compress) {
+      if (!take(1)) return {};
+      same = operands[1];
+    } else if (b == Builtin::where && values[0].shape == s.root) {
+      same = row;
+    } else if (b) {
+      const hir::BuiltinRow& r = hir::row(*b);
+      size_t first = 0;  // the operand from which on they are looked at element by element
+      if (*b == Builtin::index || *b == Builtin::index_or)
+        first = 1;
+      else if (*b == Builtin::gpu_probe)
+        first = 1 + e.operands.size() / 2;
+      else if (*b == Builtin::reverse || r.device != hir::Device::gpu || r.geometry != hir::GeometryRule::result ||
+               (r.shape_rule != hir::ShapeRule::broadcast && r.shape_rule != hir::ShapeRule::argument0))
+        return gathered();
+      for (size_t k = 0; k < first; ++k)
+        if (e.operands[k].kind == Operand::variable && writers_[e.operands[k].id] != 1) return gathered();
+      for (size_t k = first; k < e.operands.size(); ++k)
+        if (!take(k)) return gathered();
+    } else {
+      return gathered();
+    }
+    if (same && !casts) return same;
+    if (!f) return o;
+    // A copy of the definition with those operands.
+    ExpressionId value = f->expressions.add(e);
+    if (same) {
+      f->expressions[value].kind = Expression::operand;
+      operands = {*same};
+    }
+    f->expressions[value].operands = std::move(operands);
+    InlineVector<ExpressionId, 4> outer;
+    for (ExpressionId c = definition.value; source().expressions[c].kind == Expression::cast;
+         c = source().expressions[c].inner)
+      outer.insert(outer.begin(), c);
+    for (ExpressionId c : outer) {
+      Expression cast = source().expressions[c];
+      cast.inner = value;
+      value = f->expressions.add(std::move(cast));
+    }
+    Statement copy{.span = definition.span};
+    const VariableId x = fresh(*f, "at", f->variables[definition.targets[0].variable_id()].type);
+    assign(*f, copy, x, value);
+    made->push_back(f->statements.add(std::move(copy)));
+    return operand(*f, x);
+  }
+
+  Operand function(Builtin builtin) {
+    const std::string_view name = hir::row(builtin).name;
+    hir::FunctionRef ref{.kind = hir::FunctionRef::builtin, .name = program_.names->intern(name), .builtin_id = builtin};
+    const hir::LiteralId literal = program_.literals.add(
+        {.type = program_.types->function(), .values = std::vector<hir::FunctionRef>{ref}});
+    return {.kind = Operand::literal, .id = index(literal)};
+  }
+
+  void rewrite(Function& f, const Sink& s) {
+    const StatementId group = order_[s.place];
+    const Span span = f.statements[group].span;
+    const auto fold = [&](std::vector<StatementId>& made, std::string_view stem, const Operand& values,
+                          const Operand& reduce, BasicType type) {
+      const VariableId t = fresh(f, stem, type);
+      Operands operands{values, reduce, integer(s.number)};
+      for (VariableId k : s.keys) operands.push_back(operand(f, k));
+      made.push_back(add(f, span, t, Builtin::gpu_fold, std::move(operands)));
+      return t;
+    };
+    std::vector<StatementId> made;
+    VariableId position = fresh(f, "position", BasicType::i64);
+    if (s.masks.empty()) {
+      const VariableId length = fresh(f, "length", BasicType::i64);
+      made.push_back(add(f, span, length, Builtin::len, {operand(f, s.keys[0])}));
+      made.push_back(add(f, span, position, Builtin::range, {operand(f, length)}));
+    }
+    for (size_t k = 0; k < s.masks.size(); ++k) {
+      if (k == 0) {
+        made.push_back(add(f, span, position, Builtin::where, {operand(f, s.masks[0])}));
+        continue;
+      }
+      const VariableId next = fresh(f, "position", BasicType::i64);
+      made.push_back(add(f, span, next, Builtin::compress, {operand(f, s.masks[k]), operand(f, position)}));
+      position = next;
+    }
+    const VariableId row = fold(made, "row", operand(f, position), function(Builtin::min), BasicType::i64);
+    const VariableId there = fresh(f, "there", BasicType::boolean);
+    made.push_back(add(f, span, there, Builtin::lt, {operand(f, row), integer(no_row)}));
+    insert(f, group, false, made);
+    for (size_t at : s.firsts)
+      becomes(f.expressions[f.statements[order_[at]].value], Builtin::compress, {operand(f, there), operand(f, row)});
+    for (const Sink::Fold& one : s.folds) {
+      made.clear();
+      const VariableId target = f.statements[order_[one.raze]].targets[0].variable_id();
+      const VariableId t = fold(made, "fold", operand(f, one.values), one.function,
+                                program_.types->basic_of(f.variables[target].type));
+      insert(f, order_[one.raze], false, made);
+      becomes(f.expressions[f.statements[order_[one.raze]].value], Builtin::compress,
+              {operand(f, there), operand(f, t)});
+    }
+    std::map<std::pair<ObjectId, uint32_t>, Operand> known;
+    for (size_t at : s.picks) {
+      made.clear();
+      size_t clones = 0;
+      const Expression pick = call(at);
+      const std::optional<Operand> value =
+          value_at(&f, s, pick.operands[0], facts(at).operands[0], pick.operands[1], known, clones, &made);
+      CHECK(value, "what was found once is found again");
+      insert(f, order_[at], false, made);
+      Expression& e = f.expressions[f.statements[order_[at]].value];
+      e.kind = Expression::operand;
+      e.operands = {*value};
+    }
+    // The group itself and what only led to the reductions, readers first.
+    std::vector<size_t> dead = s.dead;
+    dead.push_back(s.place);
+    std::sort(dead.rbegin(), dead.rend());
+    for (size_t at : dead) drop_unread(f, order_[at]);
+  }
+
+  const Function& main_;
+  const Function* source_ = nullptr;
+  Function before_;
+  const Options& options_;
+  Shapes& shapes_;
+  ShapeTable& table_;
+  std::vector<StatementId> order_;
+  std::map<ObjectId, size_t> made_;  // by which statement, as a place in order_
+  std::vector<uint32_t> writers_;    // per variable
+  std::vector<Sink> found_;
+  std::set<size_t> rewritten_;  // places of what they read as another value than it was
+};
+
+}  // namespace
+
+bool find_sinks(hir::Program& program, const Function& main, ShapeTable& table, DiagnosticSink& sink,
+                const Options& options, Shapes& shapes, Function& own, std::vector<uint32_t>& folds) {
+  const bool any = std::any_of(main.expressions.begin(), main.expressions.end(), [](const Expression& e) {
+    return e.kind == Expression::call && e.callee.kind == hir::FunctionRef::builtin &&
+           e.callee.builtin_id == Builtin::group;
+  });
+  return any && Finder(program, main, options, shapes, table).find(sink, own, folds);
+}
+
+}  // namespace rndn::outliner

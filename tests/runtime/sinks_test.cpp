@@ -1,0 +1,363 @@
+// Groups inside kernels (outliner/sinks.cpp, ptx/codegen/sink.cpp): programs that group give on the simulator what the
+// reference interpreter gives, whatever the keys, the values and the number of groups are, and whether the groups are
+// part of a kernel or of the library. RNDN_RANDOM_SEEDS=N: so many random programs, each on all targets.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+#include <limits>
+#include <random>
+
+#include "runtime/engine.h"
+#include "runtime/print_result.h"
+#include "runtime/simulator/simulator_device.h"
+#include "tests/support/made_tables.h"
+
+namespace rndn::runtime {
+namespace {
+
+using hir::BasicType;
+using test::MadeTables;
+using ::testing::Contains;
+using ::testing::Not;
+using ::testing::StartsWith;
+
+struct Ran {
+  std::string result;
+  std::vector<std::string> library;  // kernels of the library
+  size_t launches = 0;               // of outlined kernels
+};
+
+Result<Ran> run_on(const char* target, const std::string& text, const reference::Tables& tables, int runs = 1,
+                   outliner::Mode mode = outliner::Mode::full, bool fuse_groups = true) {
+  SourceManager sources;
+  DiagnosticSink sink;
+  Timings timings;
+  CompileOptions options;
+  options.target = target;
+  options.outline = mode;
+  options.fuse_groups = fuse_groups;
+  options.verify_passes = true;
+  auto compiled = compile(sources.add("t.hir", text), sources, options, sink, timings);
+  if (!compiled) return input_error("{}{}", compiled.error().message, render(sink, sources));
+  sim::Options checks;
+  checks.check_memory = checks.check_hazards = checks.check_races = true;
+  ASSIGN_OR_RETURN(const auto device, open_simulator(target, checks));
+  Engine engine(*device, tables);
+  EngineOptions engine_options;
+  engine_options.allow_fallback = false;
+  ASSIGN_OR_RETURN(const auto plan, engine.plan(*compiled, sources, engine_options, timings));
+  Ran ran;
+  for (int run = 0; run < runs; ++run) {
+    std::vector<KernelReport> kernels;
+    ASSIGN_OR_RETURN(const auto results, engine.run(*plan, timings, nullptr, &kernels));
+    ASSIGN_OR_RETURN(std::string shown, print_result(results, Format::json));
+    if (run && shown != ran.result) return input_error("run {} gives something else", run);
+    ran.result = std::move(shown);
+    ran.library.clear();
+    ran.launches = 0;
+    for (const KernelReport& k : kernels)
+      if (k.kind == "outlined")
+        ran.launches += k.launches;
+      else
+        ran.library.push_back(k.name);
+  }
+  return ran;
+}
+
+Result<std::string> run_on_reference(const std::string& text, const reference::Tables& tables) {
+  SourceManager sources;
+  DiagnosticSink sink;
+  Timings timings;
+  const hir::Program program = hir::run(sources.add("t.hir", text), sources, {}, sink, timings);
+  if (sink.has_errors()) return input_error("{}", render(sink, sources));
+  ASSIGN_OR_RETURN(const auto results, reference::run(program, tables, sources, nullptr));
+  return print_result(results, Format::json);
+}
+
+// Lines of a main that returns a table of `columns`.
+std::string program(const std::string& lines, const std::vector<std::string>& columns) {
+  std::string names;
+  for (size_t i = 0; i < columns.size(); ++i) names += fmt::format("{}`c{}", i ? ", " : "", i);
+  return fmt::format(
+      "module m {{\n import Builtin.*;\n def main() : table {{\n{}  all:? = @list({});\n"
+      "  result:? = @table({}:sym, all);\n  return result;\n }}\n}}\n",
+      lines, fmt::join(columns, ", "), columns.size() == 1 ? names : "(" + names + ")");
+}
+
+constexpr const char* integer_functions[] = {"sum", "len", "min", "max"};
+
+// Group by the named columns, selected by `mask` unless that is empty, with all functions of the values; ordered by the keys.
+std::string grouped(const std::string& loads, const std::vector<std::string>& keys,
+                    const std::vector<std::string>& values, const std::string& mask) {
+  std::string lines = loads;
+  std::vector<std::string> kept, first, columns;
+  for (size_t k = 0; k < keys.size(); ++k) {
+    kept.push_back(mask.empty() ? keys[k] : fmt::format("k{}", k));
+    if (!mask.empty()) lines += fmt::format("  k{}:? = @compress({}, {});\n", k, mask, keys[k]);
+  }
+  if (kept.size() > 1) lines += fmt::format("  ks:? = @list({});\n", fmt::join(kept, ", "));
+  lines += fmt::format("  g:? = @group({});\n  first:? = @keys(g);\n  rows:? = @values(g);\n",
+                       kept.size() > 1 ? std::string("ks") : kept[0]);
+  for (size_t k = 0; k < kept.size(); ++k) {
+    lines += fmt::format("  f{}:? = @index({}, first);\n", k, kept[k]);
+    first.push_back(fmt::format("f{}", k));
+  }
+  std::vector<std::string> results;
+  for (size_t v = 0; v < values.size(); ++v) {
+    std::string at = values[v];
+    if (!mask.empty()) {
+      lines += fmt::format("  v{}:? = @compress({}, {});\n", v, mask, at);
+      at = fmt::format("v{}", v);
+    }
+    for (const char* f : integer_functions) {
+      const std::string r = fmt::format("{}{}", f, v);
+      if (std::string_view(f) == "len") {
+        lines += fmt::format("  e_{0}:? = @each(@len, rows);\n", r);
+      } else if (std::string_view(f) == "sum" && values[v].starts_with("f_d")) {
+        continue;  // dates have none
+      } else {
+        lines +=
+            fmt::format("  c_{0}:? = @each_right(@index, {1}, rows);\n  e_{0}:? = @each(@{2}, c_{0});\n", r, at, f);
+      }
+      lines += fmt::format("  {0}:? = @raze(e_{0});\n", r);
+      results.push_back(r);
+    }
+  }
+  std::string up;
+  for (size_t k = 0; k < first.size(); ++k) up += k ? ", 1" : "1";
+  if (first.size() > 1) lines += fmt::format("  fs:? = @list({});\n", fmt::join(first, ", "));
+  lines += fmt::format("  o:? = @order({}, {});\n", first.size() > 1 ? "fs" : "f0",
+                       first.size() > 1 ? "(" + up + "):bool" : "1:bool");
+  for (const std::vector<std::string>* of : {&first, &results})
+    for (const std::string& r : *of) {
+      lines += fmt::format("  o_{0}:? = @index({0}, o);\n", r);
+      columns.push_back("o_" + r);
+    }
+  // Keys once more, through the order of their first rows.
+  lines += fmt::format("  p:? = @index(first, o);\n  again:? = @index({}, p);\n", kept[0]);
+  columns.push_back("again");
+  return program(lines, columns);
+}
+
+std::string load(const char* column, const char* type) {
+  return fmt::format("  f_{0}:{1} = check_cast(@column_value(f, `{0}:sym), {1});\n", column, type);
+}
+
+// Rows of keys below `groups` and of values, 64-bit ones near their limits too.
+void put_numbers(MadeTables& tables, uint64_t rows, uint64_t groups, uint64_t seed) {
+  std::mt19937_64 random(seed);
+  std::vector<int64_t> k, n, w, d;
+  for (uint64_t i = 0; i < rows; ++i) {
+    k.push_back(static_cast<int64_t>(random() % groups) - 3);
+    n.push_back(static_cast<int64_t>(random()) % 2'000'000'000);
+    w.push_back(static_cast<int64_t>(random()) >> 2);
+    d.push_back(static_cast<int64_t>(random() % 20000));
+  }
+  tables.put("f", "k", BasicType::i32, k);
+  tables.put("f", "n", BasicType::i32, n);
+  tables.put("f", "w", BasicType::i64, w);
+  tables.put("f", "d", BasicType::date, d);
+}
+std::string number_loads() {
+  return "  f:? = @load_table(`f:sym);\n" + load("k", "i32") + load("n", "i32") + load("w", "i64") + load("d", "date");
+}
+
+// From tables in shared memory with many copies to atomics in global memory.
+TEST(Sinks, AnyNumberOfGroupsGivesWhatTheInterpreterGives) {
+  constexpr const char* targets[] = {"sm_61", "sm_86", "sm_90"};
+  size_t turn = 0;
+  for (const uint64_t groups : {1u, 2u, 7u, 64u, 300u, 1000u, 5000u, 30000u}) {
+    MadeTables tables;
+    const uint64_t rows = std::max<uint64_t>(700, groups / 2);
+    put_numbers(tables, rows, groups, groups);
+    const std::string lines = number_loads() + "  m:? = @gt(f_n, -500000000:i32);\n";
+    const std::string text = grouped(lines, {"f_k"}, {"f_n", "f_w", "f_d"}, groups % 2 ? "m" : "");
+    auto want = run_on_reference(text, tables);
+    ASSERT_TRUE(want.ok()) << want.error().message << text;
+    const char* target = targets[turn++ % 3];
+    auto got = run_on(target, text, tables, 2);
+    ASSERT_TRUE(got.ok()) << groups << " on " << target << ": " << got.error().message << text;
+    EXPECT_EQ(got->result, *want) << groups << " on " << target;
+    EXPECT_THAT(got->library, Not(Contains(StartsWith("few")))) << groups;
+    EXPECT_THAT(got->library, Not(Contains(StartsWith("segment")))) << groups;
+    auto plain = run_on(target, text, tables, 1, outliner::Mode::full, false);
+    ASSERT_TRUE(plain.ok()) << plain.error().message;
+    EXPECT_EQ(plain->result, *want);
+  }
+}
+
+TEST(Sinks, NoRowsAndRowsThatAreAllRemoved) {
+  for (const uint64_t rows : {0u, 1u, 5u, 3000u})
+    for (const char* mask : {"", "m", "none"}) {
+      MadeTables tables;
+      put_numbers(tables, rows, 10, 1);
+      const std::string lines = number_loads() + "  m:? = @gt(f_k, 2:i32);\n  none:? = @gt(f_k, 100:i32);\n";
+      const std::string text = grouped(lines, {"f_k", "f_d"}, {"f_n", "f_w"}, mask);
+      auto want = run_on_reference(text, tables);
+      auto got = run_on("sm_86", text, tables, 2);
+      ASSERT_TRUE(want.ok() && got.ok()) << got.error().message << text;
+      EXPECT_EQ(got->result, *want) << rows << " " << mask;
+    }
+}
+
+// A scan, its filter, its sums and the groups are one kernel; what drops empty entries and takes the keys is another. Nothing waits before the results,
+// so that the third run becomes a graph.
+TEST(Sinks, GroupsAreTwoKernels) {
+  MadeTables tables;
+  put_numbers(tables, 5000, 50, 3);
+  std::string lines =
+      number_loads() +
+      "  m:? = @gt(f_n, 0:i32);\n  k:? = @compress(m, f_k);\n  g:? = @group(k);\n  first:? = @keys(g);\n"
+      "  rows:? = @values(g);\n  v:? = @compress(m, f_w);\n  c:? = @each_right(@index, v, rows);\n"
+      "  e:? = @each(@sum, c);\n  s:? = @raze(e);\n  x:? = @index(k, first);\n";
+  const std::string text = program(lines, {"x", "s"});
+  auto want = run_on_reference(text, tables);
+  auto got = run_on("sm_90", text, tables, 5);
+  ASSERT_TRUE(want.ok() && got.ok()) << got.error().message;
+  EXPECT_EQ(got->result, *want);
+  EXPECT_EQ(got->launches, 2u);
+  EXPECT_THAT(got->library, ::testing::IsEmpty());
+}
+
+// Keys of which nothing is known, of too wide a range, and extremes that an empty entry could hold: by the library, from the first run on.
+TEST(Sinks, WhatDoesNotFitIsDoneByTheLibrary) {
+  MadeTables tables;
+  put_numbers(tables, 2000, 20, 5);
+  const std::string unknown = "  u:? = @mul(f_k, 3:i32);\n";
+  for (const char* key : {"u", "f_w", "f_k"}) {
+    std::string lines = number_loads() + unknown + "  z:? = @mul(f_w, 3:i64);\n";
+    const std::string text = grouped(lines, {key}, {std::string(key) == "f_k" ? "z" : "f_n"}, "");
+    auto want = run_on_reference(text, tables);
+    auto got = run_on("sm_86", text, tables, 2);
+    ASSERT_TRUE(want.ok() && got.ok()) << got.error().message << text;
+    EXPECT_EQ(got->result, *want) << key;
+    EXPECT_FALSE(got->library.empty()) << key;
+  }
+}
+
+// Columns of every type of key, selections of selections, dimensions behind them, several groups of one program.
+class Grouping {
+ public:
+  explicit Grouping(uint64_t seed) : random_(seed) {
+    static constexpr uint64_t sizes[] = {0, 1, 40, 700, 6000};
+    const uint64_t rows = sizes[pick(8) ? 2 + pick(3) : pick(2)];
+    lines_ = "  f:? = @load_table(`f:sym);\n  d:? = @load_table(`d:sym);\n";
+    const uint64_t dimension = 1 + pick(30);
+    column("d", "a", dimension);
+    column("d", "b", dimension);
+    for (const char* name : {"p", "q", "r"}) column("f", name, rows);
+    put("f", "n", BasicType::i64, rows, 1'000'000);
+    put("f", "w", BasicType::i32, rows, 100);
+    put("f", "row", BasicType::i64, rows, dimension);
+    std::vector<std::string> keys{"f_p", "f_q", "f_r"}, values{"f_n", "f_w"};
+    std::string at = "f_row";
+    for (uint64_t depth = pick(3); depth-- > 0;) {
+      const std::string mask = fmt::format("m{}", depth);
+      lines_ += fmt::format("  {}:? = @lt({}, {}:i32);\n", mask, values[1], pick(110));
+      for (auto* names : {&keys, &values})
+        for (std::string& name : *names) name = made(fmt::format("@compress({}, {})", mask, name));
+      at = made(fmt::format("@compress({}, {})", mask, at));
+    }
+    keys.push_back(made(fmt::format("@index(d_a, {})", at)));
+    keys.push_back(made(fmt::format("@index(d_b, {})", at)));
+    values.push_back(made(fmt::format("@plus({}, {})", values[0], values[0])));
+    std::vector<std::string> results;
+    for (uint64_t groups = 1 + pick(2); groups-- > 0;) group(keys, values, results);
+    // Groups of one program differ in number: a list, and no table.
+    text = fmt::format(
+        "module m {{\n import Builtin.*;\n def main() : list<?> {{\n{}  all:? = @list({});\n  return all;\n }}\n}}\n", lines_,
+        fmt::join(results, ", "));
+  }
+  std::string text;
+  MadeTables tables;
+
+ private:
+  uint64_t pick(uint64_t n) { return random_() % n; }
+  std::string made(const std::string& call) {
+    const std::string name = fmt::format("t{}", made_++);
+    lines_ += fmt::format("  {}:? = {};\n", name, call);
+    return name;
+  }
+  void put(const std::string& table, const std::string& name, BasicType type, uint64_t rows, uint64_t below) {
+    std::vector<int64_t> values;
+    for (uint64_t i = 0; i < rows; ++i) values.push_back(static_cast<int64_t>(pick(below)));
+    tables.put(table, name, type, values);
+    load_column(table, name, hir::basic_type_name(type));
+  }
+  void load_column(const std::string& table, const std::string& name, std::string_view type) {
+    lines_ += fmt::format("  {0}_{1}:{2} = check_cast(@column_value({0}, `{1}:sym), {2});\n", table, name, type);
+  }
+  void column(const std::string& table, const std::string& name, uint64_t rows) {
+    static constexpr BasicType types[] = {BasicType::boolean, BasicType::i8,   BasicType::i16,   BasicType::i32,
+                                          BasicType::i64,     BasicType::date, BasicType::minute};
+    const uint64_t kind = pick(std::size(types) + 2), below = 1 + pick(pick(4) ? 6 : 60);
+    if (kind < std::size(types))
+      return put(table, name, types[kind], rows, types[kind] == BasicType::boolean ? 2 : below);
+    std::vector<std::string> texts;
+    for (uint64_t i = 0; i < rows; ++i) texts.push_back(pick(9) ? fmt::format("text {}", pick(below)) : std::string());
+    const bool dictionary = kind == std::size(types);
+    tables.put(table, name, dictionary, texts);
+    load_column(table, name, dictionary ? "sym" : "str");
+  }
+  // The results' sums, and a few of them in the order of the keys.
+  void group(const std::vector<std::string>& keys, const std::vector<std::string>& values,
+             std::vector<std::string>& out) {
+    std::vector<std::string> own = keys;
+    std::shuffle(own.begin(), own.end(), random_);
+    own.resize(1 + pick(3));
+    const std::string g =
+        made(fmt::format("@group({})", own.size() > 1 ? made(fmt::format("@list({})", fmt::join(own, ", "))) : own[0]));
+    const std::string first = made(fmt::format("@keys({})", g)), rows = made(fmt::format("@values({})", g));
+    std::vector<std::string> at, results;
+    for (const std::string& k : own) at.push_back(made(fmt::format("@index({}, {})", k, first)));
+    for (uint64_t n = 1 + pick(4); n-- > 0;) {
+      const char* f = integer_functions[pick(4)];
+      const std::string cells =
+          std::string_view(f) == "len"
+              ? rows
+              : made(fmt::format("@each_right(@index, {}, {})", values[pick(values.size())], rows));
+      results.push_back(made(fmt::format("@raze({})", made(fmt::format("@each(@{}, {})", f, cells)))));
+    }
+    std::string up = "1";
+    for (size_t k = 1; k < at.size(); ++k) up += ", 1";
+    const std::string o =
+        at.size() > 1
+            ? made(fmt::format("@order({}, ({}):bool)", made(fmt::format("@list({})", fmt::join(at, ", "))), up))
+            : made(fmt::format("@order({}, 1:bool)", at[0]));
+    for (const auto* of : {&at, &results})
+      for (const std::string& r : *of) out.push_back(made(fmt::format("@index({}, {})", r, o)));
+    if (pick(2))
+      out.push_back(made(fmt::format("@index({}, {})", own[0], made(fmt::format("@index({}, {})", first, o)))));
+  }
+
+  std::mt19937_64 random_;
+  std::string lines_;
+  size_t made_ = 0;
+};
+
+TEST(Sinks, RandomProgramsGiveWhatTheInterpreterGives) {
+  constexpr const char* targets[] = {"sm_61", "sm_86", "sm_90"};
+  const char* seeds = std::getenv("RNDN_RANDOM_SEEDS");
+  const uint64_t last = seeds ? std::strtoull(seeds, nullptr, 10) : 60;
+  size_t folded = 0;
+  for (uint64_t seed = 0; seed < last; ++seed) {
+    const Grouping random(seed);
+    auto want = run_on_reference(random.text, random.tables);
+    ASSERT_TRUE(want.ok()) << want.error().message << "\n" << random.text;
+    for (uint64_t turn = seeds ? 0 : seed % 3; turn < (seeds ? 3 : seed % 3 + 1); ++turn) {
+      auto got = run_on(targets[turn], random.text, random.tables, 2);
+      ASSERT_TRUE(got.ok()) << "seed " << seed << " on " << targets[turn] << ": " << got.error().message << "\n"
+                            << random.text;
+      ASSERT_EQ(got->result, *want) << "seed " << seed << " on " << targets[turn] << "\n" << random.text;
+      folded += std::none_of(got->library.begin(), got->library.end(), [](const std::string& k) {
+        return k.starts_with("few") || k.starts_with("segment") || k.starts_with("group_");
+      });
+    }
+  }
+  std::printf("%zu runs without groups of the library\n", folded);
+  EXPECT_GE(folded, last / 4);
+}
+
+}  // namespace
+}  // namespace rndn::runtime
