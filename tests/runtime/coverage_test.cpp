@@ -312,7 +312,7 @@ bool is_unary_map(const hir::BuiltinRow& r) {
   return r.max_arity == 1 && r.shape_rule == ShapeRule::argument0 && r.device == Device::gpu;
 }
 bool is_broadcast(const hir::BuiltinRow& r) { return r.shape_rule == ShapeRule::broadcast; }
-bool is_reduction(const hir::BuiltinRow& r) { return r.has(hir::traits::reduction); }
+bool is_reduction(const hir::BuiltinRow& r) { return r.has(hir::traits::reduction) && r.max_arity == 1; }
 
 // The columns that reductions read: floats are added where order does not matter but for rounding.
 std::vector<std::string> columns_to_reduce(Builtin b, BasicType type) {
@@ -460,6 +460,21 @@ void selection(std::vector<Case>& out) {
   }
 }
 
+// Entries that no row has are dropped, as the outliner's own are (outliner/sinks.cpp).
+void folds(std::vector<Case>& out) {
+  for (const char* f : {"len", "sum", "min", "max"})
+    for (BasicType t : {BasicType::i64, BasicType::i32}) {
+      if (t == BasicType::i32 && std::string_view(f) == "sum") continue;
+      out.push_back({Builtin::gpu_fold,
+                     {t},
+                     fmt::format("$k:? = @gt(i64_q, 2:i64); $v:? = check_cast(i64_q, {1}); "
+                                 "$a:? = @GPU.fold(i64_q, @min, 9:i64, $k); $t:? = @lt($a, 9187201950435737471:i64); "
+                                 "$b:? = @GPU.fold($v, @{0}, 9:i64, $k); $r:? = @compress($t, $b);",
+                                 f, hir::basic_type_name(t)),
+                     {"r"}});
+    }
+}
+
 void operators(std::vector<Case>& out) {
   for (BasicType t : all_types()) {
     const std::string x = column(t, 'a'), d = column(t, 'd');
@@ -552,7 +567,7 @@ struct Family {
   void (*cases)(std::vector<Case>&);
 };
 constexpr Family families[] = {{"unary", unary},         {"binary", binary},       {"reductions", reductions}, {"scans", scans},
-                               {"selection", selection}, {"operators", operators}, {"cells", cells}};
+                               {"selection", selection}, {"folds", folds},           {"operators", operators},   {"cells", cells}};
 
 // --- What has no GPU code -------------------------------------------------------------------------------------------------------
 
