@@ -134,8 +134,8 @@ Result<std::string> explain_program(const NamedSource& p, const runtime::Compile
                                   .beside_cells = form.counts || !options.fuse_operators,
                                   .tops = !form.counts && options.fuse_operators,
                                   .joins = !form.counts && options.fuse_operators && options.fuse_joins,
-                                  .sinks = !form.counts && options.fuse_operators && options.fuse_groups,
-                                  .numbers_as_parameters = options.numbers_as_parameters};
+                                  .numbers_as_parameters = options.numbers_as_parameters,
+                                  .sinks = !form.counts && options.fuse_operators && options.fuse_groups};
   Result<void> done;
   if (compiled) {
     if (form.counts) {

@@ -179,10 +179,14 @@ std::vector<VariableBounds> bounds_in(const hir::Program& program, const hir::Fu
   for (const hir::Statement& s : f.statements) {
     if (s.kind != hir::Statement::assign || s.targets.size() != 1 || s.targets[0].kind != hir::Target::variable)
       continue;
-    const hir::Expression& e = f.expressions[s.value];
+    InlineVector<BasicType, 4> casts;  // outermost first
+    hir::ExpressionId inner = s.value;
+    for (; f.expressions[inner].kind == hir::Expression::cast; inner = f.expressions[inner].inner)
+      casts.push_back(element_of(f.expressions[inner].cast_type));
+    const hir::Expression& e = f.expressions[inner];
     Bounds result;
     bool up = false;
-    // The value is made in its own type, then converted to that of the variable.
+    // The value is made in its own type, then converted by casts and to the type of the variable.
     const BasicType type = type_of(s.targets[0].variable_id()),
                     own = e.types.size() == 1 ? element_of(e.types[0]) : BasicType::complex;
     if (e.kind == hir::Expression::operand) {
@@ -204,8 +208,14 @@ std::vector<VariableBounds> bounds_in(const hir::Program& program, const hir::Fu
       if (b == e.callee.builtin_id)  // of vectors, not of cells
         up = ascends_after(hir::row(b).bounds_rule, [&](size_t k) { return ascends(a[k]); }, result.known());
     }
+    bool kept = own == type && casts.empty();  // no element can have changed
+    if (!casts.empty()) {
+      result = stored(result, own);
+      for (size_t k = casts.size(); k-- > 0;) result = stored(result, casts[k]);
+      kept = stored(result, type).known();
+    }
     known[s.targets[0].id] = {stored(result, type),
-                              up && own == type && !hir::is_text(type) && !hir::is_float(type)};
+                              up && kept && !hir::is_text(type) && !hir::is_float(type)};
   }
   return known;
 }

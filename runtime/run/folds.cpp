@@ -41,6 +41,7 @@ std::string_view Run::fold_words(const codegen::KernelCode::Sink& sink, const hi
       const Bounds codes{0, static_cast<int64_t>(key_domains[k]->count()) - 1};
       if (!b.known() || b.min < codes.min || b.max > codes.max) b = codes;
     }
+    if (!b.known()) b = limits(program().types->basic_of(f.variables[sink.keys[k]].type));
     if (elements == 0 || (key_domains[k] && !b.known())) b = {0, 0};
     if (!b.known()) return "nothing is known of its keys";
     const uint64_t span = static_cast<uint64_t>(b.max) - static_cast<uint64_t>(b.min);

@@ -211,6 +211,7 @@ inline KernelRun run_kernel(const Generated& g, size_t k, const Columns& columns
         arguments.push_back(sum_flags = put(none, sizeof none));
         break;
       }
+      case codegen::ParameterRole::sink: ADD_FAILURE() << "folds run in engines"; break;
       case codegen::ParameterRole::error: arguments.push_back(error = put64(0)); break;
     }
   }

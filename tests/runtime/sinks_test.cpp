@@ -220,6 +220,21 @@ TEST(Sinks, GroupsAreTwoKernels) {
   EXPECT_THAT(got->library, ::testing::IsEmpty());
 }
 
+// The bounds of dates are those of their years, in whatever type they are grouped.
+TEST(Sinks, KeysThatAreConverted) {
+  MadeTables tables;
+  put_numbers(tables, 3000, 50, 4);
+  const std::string lines =
+      number_loads() + "  y:i64 = check_cast(@date_year(f_d), i64);\n  z:i64 = check_cast(f_k, i64);\n";
+  const std::string text = grouped(lines, {"y", "z"}, {"f_n"}, "");
+  auto want = run_on_reference(text, tables);
+  auto got = run_on("sm_86", text, tables, 2);
+  ASSERT_TRUE(want.ok() && got.ok()) << got.error().message << text;
+  EXPECT_EQ(got->result, *want);
+  EXPECT_THAT(got->library, Not(Contains(StartsWith("segment"))));
+  EXPECT_THAT(got->library, Not(Contains(StartsWith("few"))));
+}
+
 // Keys of which nothing is known, of too wide a range, and extremes that an empty entry could hold: by the library, from the first run on.
 TEST(Sinks, WhatDoesNotFitIsDoneByTheLibrary) {
   MadeTables tables;
@@ -266,8 +281,8 @@ class Grouping {
     for (uint64_t groups = 1 + pick(2); groups-- > 0;) group(keys, values, results);
     // Groups of one program differ in number: a list, and no table.
     text = fmt::format(
-        "module m {{\n import Builtin.*;\n def main() : list<?> {{\n{}  all:? = @list({});\n  return all;\n }}\n}}\n", lines_,
-        fmt::join(results, ", "));
+        "module m {{\n import Builtin.*;\n def main() : list<?> {{\n{}  all:? = @list({});\n  return all;\n }}\n}}\n",
+        lines_, fmt::join(results, ", "));
   }
   std::string text;
   MadeTables tables;
