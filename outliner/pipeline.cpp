@@ -56,9 +56,9 @@ Outlined run_once(const hir::Program& program, const Options& options, Diagnosti
 Outlined run(const hir::Program& program, const Options& options, DiagnosticSink& sink, Timings& timings) {
   auto scope = timings.measure(Phase::outliner);
   Outlined out = run_once(program, options, sink);
+  out.not_folded = options.not_folded;
   if (out.folds.empty() || sink.has_errors()) return out;
   const std::vector<uint32_t> torn = torn_folds(out);
-  out.not_folded = options.not_folded;
   if (torn.empty()) return out;
   Options less = options;
   less.not_folded.insert(less.not_folded.end(), torn.begin(), torn.end());

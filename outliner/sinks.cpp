@@ -15,8 +15,8 @@
 // is evaluated anew there from columns: element-wise work, look-ups, gathers. Where that cannot be done, or something
 // else reads a first row of a selection, the group stays.
 // Groups ascend by their keys, as entries do (docs/horseir.md, "group").
-// Keys are integers, dates and texts of columns, at most six; values are integers, extremes also dates, reduced in 32
-// or 64 bits and cut to the type of the result. What a fold
+// Keys are integers, dates and texts of columns, at most six; values are integers of 32 and 64 bits, extremes also
+// dates. What a fold
 // cannot take at run time, bounds that are unknown or too wide, is compiled again without it (runtime/engine.h).
 // Values are followed by their data objects (shapes.cpp). Cost: O(groups x statements).
 // Leaves out: programs with control flow in main, floats, averages, distinct values, variables with several
@@ -30,7 +30,7 @@ namespace rndn::outliner {
 
 bool is_fold_value(hir::Builtin reduce, hir::BasicType type) {
   if (reduce == hir::Builtin::len) return true;
-  if (reduce == hir::Builtin::sum) return type == hir::BasicType::i64;
+  if (reduce == hir::Builtin::sum) return type == hir::BasicType::i32 || type == hir::BasicType::i64;
   return (hir::is_integer(type) || hir::is_calendar(type)) && hir::row(type).device_width >= 4;
 }
 
@@ -49,17 +49,6 @@ using hir::VariableId;
 constexpr size_t most_keys = 6, most_folds = 16, most_clones = 200;
 // What stands in an entry that no row has: more than any row number (runtime/run/folds.cpp fills tables by bytes).
 constexpr int64_t no_row = 0x7F7F7F7F7F7F7F7F;
-
-// The type in which values are reduced: sums in 64 bits, extremes in 32 at least; nothing: they are not.
-std::optional<BasicType> folded_type(Builtin reduce, BasicType values) {
-  if (reduce == Builtin::len) return values;
-  if (hir::is_integer(values)) {
-    if (reduce == Builtin::sum) return BasicType::i64;
-    return hir::row(values).device_width < 4 ? BasicType::i32 : values;
-  }
-  if (reduce != Builtin::sum && is_fold_value(reduce, values)) return values;
-  return {};
-}
 
 struct Sink {
   size_t place = 0;
@@ -207,7 +196,7 @@ class Finder : Editing {
   bool find_reduction(Sink& s, size_t each, VariableId values) {
     if (!is_plain(each)) return false;
     const std::optional<Builtin> f = applied_builtin(program_, call(each));
-    if (!f || !folded_type(*f, type_of(values))) return false;
+    if (!f || !is_fold_value(*f, type_of(values))) return false;
     if (*f != Builtin::len && *f != Builtin::sum && *f != Builtin::min && *f != Builtin::max) return false;
     s.dead.push_back(each);
     bool any = false;
@@ -219,10 +208,7 @@ class Finder : Editing {
         const hir::TypeId type = source().variables[statement(at).targets[0].variable_id()].type;
         if (!program_.types->is_basic(type)) return false;
         const BasicType result = program_.types->basic_of(type);
-        const bool fits = *f == Builtin::len   ? result == BasicType::i64
-                          : *f == Builtin::sum ? hir::is_integer(result)
-                                               : result == type_of(values);
-        if (!fits) return false;
+        if (result != (*f == Builtin::len ? BasicType::i64 : type_of(values))) return false;
         s.folds.push_back({at, call(each).operands[0], values});
         any = true;
       }
@@ -409,22 +395,6 @@ class Finder : Editing {
     return {.kind = Operand::literal, .id = index(literal)};
   }
 
-  Builtin named_by(const Operand& function) const {
-    const auto& refs = std::get<std::vector<hir::FunctionRef>>(program_.literals[function.literal_id()].values);
-    return refs.front().builtin_id;
-  }
-  Expression copy_of(const Operand& o, BasicType type) const {
-    Expression e{.kind = Expression::operand};
-    e.operands = {o};
-    e.types = {program_.types->basic(type)};
-    return e;
-  }
-  ExpressionId converted(Function& f, ExpressionId inner, BasicType to) const {
-    Expression e{.kind = Expression::cast, .inner = inner, .cast_type = program_.types->basic(to)};
-    e.types = {program_.types->basic(to)};
-    return f.expressions.add(std::move(e));
-  }
-
   void rewrite(Function& f, const Sink& s) {
     const StatementId group = order_[s.place];
     const Span span = f.statements[group].span;
@@ -460,27 +430,12 @@ class Finder : Editing {
       becomes(f.expressions[f.statements[order_[at]].value], Builtin::compress, {operand(f, there), operand(f, row)});
     for (const Sink::Fold& one : s.folds) {
       made.clear();
-      const Statement& raze = f.statements[order_[one.raze]];
-      const BasicType target = program_.types->basic_of(f.variables[raze.targets[0].variable_id()].type),
-                      own = type_of(one.values);
-      const Builtin reduce = named_by(one.function);
-      const BasicType folded = *folded_type(reduce, own);
-      VariableId values = one.values;
-      if (folded != own) {
-        Statement cast{.span = span};
-        values = fresh(f, "value", folded);
-        assign(f, cast, values, converted(f, f.expressions.add(copy_of(operand(f, one.values), own)), folded));
-        made.push_back(f.statements.add(std::move(cast)));
-      }
-      const BasicType result = reduce == Builtin::len ? BasicType::i64 : folded;
-      const VariableId t = fold(made, "fold", operand(f, values), one.function, result);
+      const VariableId target = f.statements[order_[one.raze]].targets[0].variable_id();
+      const VariableId t = fold(made, "fold", operand(f, one.values), one.function,
+                                program_.types->basic_of(f.variables[target].type));
       insert(f, order_[one.raze], false, made);
-      Expression& selected = f.expressions[f.statements[order_[one.raze]].value];
-      becomes(selected, Builtin::compress, {operand(f, there), operand(f, t)});
-      if (result == target) continue;
-      selected.types = {program_.types->basic(result)};
-      const ExpressionId cut = converted(f, f.statements[order_[one.raze]].value, target);
-      f.statements[order_[one.raze]].value = cut;
+      becomes(f.expressions[f.statements[order_[one.raze]].value], Builtin::compress,
+              {operand(f, there), operand(f, t)});
     }
     std::map<std::pair<ObjectId, uint32_t>, Operand> known;
     for (size_t at : s.picks) {

@@ -47,7 +47,7 @@ std::vector<Words> arrays_of(const Sink& sink) {
       out.push_back({&f, Words::whole, 8});
   for (const Fold& f : sink.folds) {
     if (f.output == unread) continue;
-    if (f.reduce == Builtin::sum) {
+    if (f.reduce == Builtin::sum && is_wide(f)) {
       out.push_back({&f, Words::low});
       out.push_back({&f, Words::high});
     } else if (f.reduce == Builtin::len || f.position || !is_wide(f)) {
@@ -128,6 +128,13 @@ AtomicOp atomic_of(const Fold& f) {
   return f.reduce == Builtin::min ? AtomicOp::min : f.reduce == Builtin::max ? AtomicOp::max : AtomicOp::add;
 }
 
+void add_narrow(Builder& b, const Fold& f, Space space, Address at, Reg<S32> x) {
+  if (f.reduce == Builtin::sum)
+    b.red<U32>(AtomicOp::add, space, at, Builder::as<U32>(x));
+  else
+    b.red<S32>(atomic_of(f), space, at, x);
+}
+
 // What an item adds to its entry: 64 bits of sums and wide extremes, else 32; nothing of counts.
 struct Contribution {
   Reg<S64> wide;
@@ -145,7 +152,7 @@ void add_to_global(Emitter& e, const Fold& f, Reg<U32> entry, const Contribution
   else if (bytes == 8)
     b.red<S64>(atomic_of(f), Space::global, at, x.wide);
   else
-    b.red<S32>(atomic_of(f), Space::global, at, x.narrow);
+    add_narrow(b, f, Space::global, at, x.narrow);
 }
 
 // Where x improves the 64-bit extreme there.
@@ -184,7 +191,7 @@ void add_to_block(Emitter& e, const Sink& sink, const Place& p, Reg<U32> entry, 
     } else if (w.bytes == 8) {
       improve(e, f, at, x.wide);
     } else {
-      b.red<S32>(atomic_of(f), Space::shared, at, x.narrow);
+      add_narrow(b, f, Space::shared, at, x.narrow);
     }
   }
 }
@@ -214,8 +221,7 @@ Contribution contribution(Emitter& e, const Fold& f) {
   if (f.position) {
     x.narrow = Builder::as<S32>(e.b.cvt<U32>(Builder::as<U64>(reg<S64>(in_register(e, convert(e, value, BasicType::i64))))));
   } else if (is_wide(f)) {
-    const BasicType to = f.reduce == Builtin::sum ? BasicType::i64 : f.type;
-    x.wide = reg<S64>(in_register(e, convert(e, value, to)));
+    x.wide = reg<S64>(in_register(e, convert(e, value, f.type)));
   } else {
     x.narrow = reg<S32>(in_register(e, convert(e, value, f.type)));
   }
@@ -330,7 +336,7 @@ void finish_sinks(Emitter& e) {
       std::vector<Contribution> total(sink.folds.size());
       for (const Words& w : arrays) {
         Contribution& t = total[static_cast<size_t>(w.fold - sink.folds.data())];
-        if (w.fold->reduce == Builtin::sum || w.fold->reduce == Builtin::len || w.bytes == 8)
+        if (w.part != Words::whole || w.fold->reduce == Builtin::len || w.bytes == 8)
           t.wide = w.part == Words::high ? t.wide : b.constant<S64>(identity(w));
         else
           t.narrow = Builder::as<S32>(b.constant<U32>(static_cast<uint32_t>(identity(w))));
@@ -358,6 +364,8 @@ void finish_sinks(Emitter& e) {
             b.add(t.wide, Builder::as<S64>(b.cvt<U64>(x)), t.wide);
           else if (f.position)
             b.min(Builder::as<U32>(t.narrow), x, Builder::as<U32>(t.narrow));
+          else if (f.reduce == Builtin::sum)
+            b.add(t.narrow, Builder::as<S32>(x), t.narrow);
           else
             f.reduce == Builtin::min ? b.min(t.narrow, Builder::as<S32>(x), t.narrow)
                                      : b.max(t.narrow, Builder::as<S32>(x), t.narrow);

@@ -1,0 +1,155 @@
+// Which groups become reductions of the kernel that makes their keys, and what is left as it is.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "tests/outliner/compile.h"
+
+namespace rndn::outliner {
+namespace {
+
+using test::program_text;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+using ::testing::Not;
+
+constexpr const char* load = R"(
+    f:? = @load_table(`f:sym);
+    d:? = @load_table(`d:sym);
+    k:i32 = check_cast(@column_value(f, `k:sym), i32);
+    l:date = check_cast(@column_value(f, `l:sym), date);
+    t:sym = check_cast(@column_value(f, `t:sym), sym);
+    v:i64 = check_cast(@column_value(f, `v:sym), i64);
+    w:i32 = check_cast(@column_value(f, `w:sym), i32);
+    x:f64 = check_cast(@column_value(f, `x:sym), f64);
+    r:i64 = check_cast(@column_value(f, `r:sym), i64);
+    y:i32 = check_cast(@column_value(d, `y:sym), i32);
+)";
+
+void outline(test::Compiled& c, const std::string& body, Options options = {}) {
+  options.sinks = true;
+  test::compile(c, program_text(load + body, "list<?>"), options);
+  ASSERT_EQ(c.errors, "");
+  // It is a program like any other.
+  SourceManager sources;
+  DiagnosticSink sink;
+  Timings timings;
+  (void)hir::run(sources.add("again.hir", print(c.outlined.program, true)), sources, {}, sink, timings);
+  EXPECT_TRUE(sink.diagnostics().empty()) << render(sink, sources);
+}
+
+constexpr const char* selected_sums = R"(
+    m:? = @gt(w, 3:i32);
+    a:? = @compress(m, k);
+    b:? = @compress(m, r);
+    c:? = @index(y, b);
+    ks:? = @list(a, c);
+    g:? = @group(ks);
+    first:? = @keys(g);
+    rows:? = @values(g);
+    n:? = @compress(m, v);
+    e:? = @each_right(@index, n, rows);
+    e2:? = @each(@sum, e);
+    s:? = @raze(e2);
+)";
+
+// The filter, the gather and the reductions are one kernel; the keys are taken from columns, at rows of these.
+TEST(Sinks, GroupsOfASelectionArePartOfItsKernel) {
+  test::Compiled c;
+  outline(c, std::string(selected_sums) +
+                 "p:? = @index(a, first); q:? = @index(c, first); z:? = @list(p, q, s); return z;");
+  EXPECT_THAT(c.outlined.folds, ElementsAre(0));
+  ASSERT_EQ(c.outlined.kernels.size(), 2u) << c.main();
+  EXPECT_THAT(c.main(), Not(HasSubstr("@group")));
+  EXPECT_THAT(c.kernel(0), HasSubstr("position_1:i64 = @where(m);"));
+  EXPECT_THAT(c.kernel(0), HasSubstr("@GPU.fold(position_1, @min, 0:i64, a, c);"));
+  EXPECT_THAT(c.kernel(0), HasSubstr("@GPU.fold(n, @sum, 0:i64, a, c);"));
+  EXPECT_THAT(c.kernel(1), HasSubstr("first:i64 = @compress("));
+  EXPECT_THAT(c.kernel(1), HasSubstr("= @index(k, first);"));
+  EXPECT_THAT(c.kernel(1), HasSubstr("= @index(r, first);"));
+}
+
+TEST(Sinks, GroupsThatAreTakenOutStay) {
+  test::Compiled c;
+  Options options;
+  options.not_folded = {0};
+  outline(c, std::string(selected_sums) + "z:? = @list(s); return z;", options);
+  EXPECT_THAT(c.outlined.folds, IsEmpty());
+  EXPECT_THAT(c.main(), HasSubstr("@group(ks)"));
+}
+
+// Who reads the first rows of a selection as numbers would see others.
+TEST(Sinks, RowsOfASelectionThatAreReadAsNumbersStay) {
+  test::Compiled c;
+  outline(c, std::string(selected_sums) + "z:? = @list(first, s); return z;");
+  EXPECT_THAT(c.outlined.folds, IsEmpty());
+}
+
+TEST(Sinks, RowsOfColumnsMayBeReadAsNumbers) {
+  test::Compiled c;
+  outline(c,
+          "g:? = @group(k); first:? = @keys(g); rows:? = @values(g); e:? = @each(@len, rows); n:? = @raze(e);"
+          "z:? = @list(first, n); return z;");
+  EXPECT_THAT(c.outlined.folds, ElementsAre(0));
+  EXPECT_THAT(c.kernel(0), HasSubstr("@range("));
+  EXPECT_THAT(c.kernel(0), HasSubstr("@GPU.fold(k, @len, 0:i64, k);"));
+}
+
+// They wrap, as the program says.
+TEST(Sinks, SumsAreOfTheTypeOfTheirValues) {
+  test::Compiled c;
+  outline(c,
+          "g:? = @group(k); rows:? = @values(g); e:? = @each_right(@index, w, rows); e2:? = @each(@sum, e);"
+          "s:? = @raze(e2); z:? = @list(s); return z;");
+  EXPECT_THAT(c.outlined.folds, ElementsAre(0));
+  EXPECT_THAT(c.kernel(0), HasSubstr(":i32 = @GPU.fold(w, @sum, 0:i64, k);"));
+  EXPECT_THAT(c.kernel(1), HasSubstr("s:i32 = @compress("));
+}
+
+// Floats, averages, distinct values and lists of values are no folds; nor are keys of floats.
+TEST(Sinks, OtherReductionsStay) {
+  const auto group = [](const char* key, const char* values, const char* f) {
+    return fmt::format(
+        "g:? = @group({}); rows:? = @values(g); e:? = @each_right(@index, {}, rows); e2:? = @each(@{}, e);"
+        "s:? = @raze(e2); z:? = @list(s); return z;",
+        key, values, f);
+  };
+  const std::string bodies[] = {group("k", "x", "sum"), group("k", "v", "avg"), group("x", "v", "sum"),
+                                "g:? = @group(k); rows:? = @values(g); e:? = @each_right(@index, v, rows);"
+                                "z:? = @list(e); return z;"};
+  for (const std::string& body : bodies) {
+    test::Compiled c;
+    outline(c, body);
+    EXPECT_THAT(c.outlined.folds, IsEmpty()) << body;
+    EXPECT_THAT(c.main(), HasSubstr("@group")) << body;
+  }
+  test::Compiled c;
+  outline(c, group("t", "l", "max"));
+  EXPECT_THAT(c.outlined.folds, ElementsAre(0));
+}
+
+// All folds of a group answer each other entry by entry: where they are torn into several kernels, the group stays.
+TEST(Sinks, FoldsThatDoNotFitOneKernelStay) {
+  test::Compiled c;
+  outline(c,
+          "g:? = @group(k); first:? = @keys(g); p:? = @index(k, first); u:? = @unique(p); i:? = @index(p, u);"
+          "lo:? = @min(i); n:? = @minus(w, lo); rows:? = @values(g); e:? = @each_right(@index, n, rows);"
+          "e2:? = @each(@sum, e); s:? = @raze(e2); z:? = @list(p, s); return z;");
+  EXPECT_THAT(c.outlined.folds, IsEmpty());
+  EXPECT_THAT(c.outlined.not_folded, ElementsAre(0));
+  EXPECT_THAT(c.main(), HasSubstr("@group"));
+}
+
+// With kernels of single statements nothing is folded.
+TEST(Sinks, OnlyWithAllFusions) {
+  for (const Mode mode : {Mode::none, Mode::flow}) {
+    test::Compiled c;
+    Options options;
+    options.mode = mode;
+    outline(c, std::string(selected_sums) + "z:? = @list(s); return z;", options);
+    EXPECT_THAT(c.outlined.folds, IsEmpty());
+  }
+}
+
+}  // namespace
+}  // namespace rndn::outliner
