@@ -4,6 +4,12 @@
 // generated data.
 #include <gtest/gtest.h>
 
+#include <fstream>
+#include <map>
+#include <sstream>
+
+#include "assembler/isa/isa.h"
+#include "assembler/simulator/simulator.h"
 #include "libraries/base/system/files.h"
 #include "runtime/data/sources.h"
 #include "runtime/data/tables.h"
@@ -45,6 +51,50 @@ Suite suites[] = {
      "ssb/sql",
      {"customer(c_custkey)", "supplier(s_suppkey)", "part(p_partkey)", "date(d_datekey)"},
      5}};
+
+// What a run costs beside its bytes: a ratchet, of kernels that one must not notice to have become
+// worse. RNDN_RECORD=1 test_sql_translate --gtest_filter=*OnTheSimulator* writes the table anew.
+struct Cost {
+  uint32_t launches = 0;
+  uint32_t registers = 0;  // the most of an outlined kernel
+  uint32_t warps = 64;     // the fewest of one on a multiprocessor
+};
+using Costs = std::map<std::string, Cost>;
+
+std::string costs_file() { return RNDN_SOURCE_DIR "/tests/sql_translate/costs.tsv"; }
+
+Costs read_costs() {
+  Costs costs;
+  std::ifstream in(costs_file());
+  std::string line;
+  while (std::getline(in, line)) {
+    std::istringstream words(line);
+    std::string query;
+    Cost c;
+    if (words >> query >> c.launches >> c.registers >> c.warps) costs[query] = c;
+  }
+  return costs;
+}
+void write_costs(const Costs& costs) {
+  std::ofstream out(costs_file(), std::ios::binary);
+  out << "query\tlaunches\tregisters\twarps\n";
+  for (const auto& [query, c] : costs)
+    out << query << '\t' << c.launches << '\t' << c.registers << '\t' << c.warps << '\n';
+}
+
+Cost cost_of(const std::vector<runtime::KernelReport>& kernels, const char* target) {
+  Cost c;
+  for (const runtime::KernelReport& k : kernels) {
+    c.launches += static_cast<uint32_t>(k.launches);
+    if (k.kind != "outlined" || k.launches == 0) continue;
+    constexpr uint32_t threads = 256;
+    const sim::KernelInfo info{.registers = k.registers, .shared_bytes = k.shared_bytes};
+    const uint32_t blocks = sim::resident_blocks(*isa::find_target(target), info, threads, 0);
+    c.registers = std::max(c.registers, k.registers);
+    c.warps = std::min(c.warps, blocks * threads / 32);
+  }
+  return c;
+}
 
 struct Query {
   Suite* suite;
@@ -103,13 +153,25 @@ TEST_P(Translated, AgreesWithSqliteOnTheSimulator) {
   const Result<sql::Translation> t = translation();
   ASSERT_TRUE(t.ok()) << t.error().message;
   uint64_t walked_again = 0;
+  std::vector<runtime::KernelReport> kernels;
   const Result<Rows> got =
       run_on_simulator(*t, source().schema(), data::SourceTables(GetParam().suite->source), "sm_90",
-                       0.0, &walked_again);
+                       0.0, &walked_again, &kernels);
   ASSERT_TRUE(got.ok()) << got.error().message << t->program;
   ASSERT_EQ(difference(*got, wanted_, oracle_text_), "") << t->program;
   // What a query needs of its text columns is made once, and kept.
   EXPECT_EQ(walked_again, 0u) << t->program;
+  Costs costs = read_costs();
+  const Cost cost = cost_of(kernels, "sm_90");
+  if (std::getenv("RNDN_RECORD")) {
+    costs[GetParam().name] = cost;
+    write_costs(costs);
+  }
+  ASSERT_TRUE(costs.contains(GetParam().name)) << "not in " << costs_file();
+  const Cost& known = costs[GetParam().name];
+  EXPECT_LE(cost.launches, known.launches);
+  EXPECT_LE(cost.registers, known.registers);
+  EXPECT_GE(cost.warps, known.warps);
   proven("sm_90", "simulator");
 }
 

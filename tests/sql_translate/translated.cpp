@@ -136,7 +136,8 @@ Result<Rows> run_on_reference(const sql::Translation& translation, const data::S
 
 Result<Rows> run_on_simulator(const sql::Translation& translation, const data::Schema& schema,
                               const reference::Tables& tables, std::string_view target,
-                              const Cell& null, uint64_t* walked_again) {
+                              const Cell& null, uint64_t* walked_again,
+                              std::vector<runtime::KernelReport>* kernels) {
   SourceManager sources;
   const FileId file = sources.add("query.hir", translation.program);
   DiagnosticSink sink;
@@ -157,7 +158,7 @@ Result<Rows> run_on_simulator(const sql::Translation& translation, const data::S
                    engine.plan(compiled, sources, options, timings));
   ASSIGN_OR_RETURN(std::vector<reference::Value> results, engine.run(*plan, timings));
   if (walked_again) {
-    ASSIGN_OR_RETURN(results, engine.run(*plan, timings, nullptr, nullptr, nullptr, walked_again));
+    ASSIGN_OR_RETURN(results, engine.run(*plan, timings, nullptr, kernels, nullptr, walked_again));
   }
   return rows_of(translation, results[0], null);
 }

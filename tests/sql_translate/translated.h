@@ -6,6 +6,7 @@
 
 #include "frontend/sql/translate.h"
 #include "runtime/data/source.h"
+#include "runtime/engine.h"
 #include "runtime/reference/reference.h"
 #include "tests/queries/sqlite_oracle.h"
 
@@ -25,9 +26,11 @@ Result<Rows> run_on_reference(const sql::Translation& translation, const data::S
                               const reference::Tables& tables, const Cell& null = 0.0);
 
 // The same on the simulator, without fallback to the interpreter for what belongs on the device.
-// With `walked_again` it runs twice, and that gets the texts that the host read the second time.
+// With `walked_again` it runs twice, and that gets the texts that the host read the second time;
+// `kernels` gets what ran then.
 Result<Rows> run_on_simulator(const sql::Translation& translation, const data::Schema& schema,
                               const reference::Tables& tables, std::string_view target,
-                              const Cell& null = 0.0, uint64_t* walked_again = nullptr);
+                              const Cell& null = 0.0, uint64_t* walked_again = nullptr,
+                              std::vector<runtime::KernelReport>* kernels = nullptr);
 
 }  // namespace rndn::testing
