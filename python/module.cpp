@@ -241,7 +241,7 @@ class Call {
 class Connection {
  public:
   Connection(const std::string& device, const std::string& arch, const std::string& data,
-             const std::string& python)
+             const std::string& memory, const std::string& python)
       : arch_(arch), planner_(planner::Options::of_environment()) {
     planner_.python = python;
     if (!arch.empty() && !isa::find_target(arch)) {
@@ -251,6 +251,8 @@ class Connection {
     }
     device_ = std::make_shared<runtime::DeviceChoice>(
         get(runtime::DeviceChoice::start(device, arch, say())));
+    if (!memory.empty())
+      if (auto set = device_->limit_memory(get(parse_size(memory, "device_memory"))); !set) fail(set.error());
     if (!data.empty()) add_source(get(open({.data = data})), "");
   }
 
@@ -510,8 +512,8 @@ NB_MODULE(_rndn, m) {
       .def("report", &QueryResult::report, "format"_a);
   nb::class_<Connection>(m, "Connection")
       .def(nb::init<const std::string&, const std::string&, const std::string&,
-                    const std::string&>(),
-           "device"_a, "arch"_a, "data"_a, "python"_a)
+                    const std::string&, const std::string&>(),
+           "device"_a, "arch"_a, "data"_a, "device_memory"_a, "python"_a)
       .def("add_arrow", &Connection::add_arrow, "name"_a, "object"_a)
       .def("add_file", &Connection::add_file, "name"_a, "path"_a)
       .def("remove", &Connection::remove, "name"_a)

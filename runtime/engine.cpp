@@ -97,6 +97,8 @@ Engine::Engine(device::Device& device, const reference::Tables& tables, CodeCach
 }
 Engine::~Engine() = default;
 
+uint64_t Engine::peak_bytes() const { return state_->memory.peak(); }
+void Engine::limit_memory(uint64_t bytes) { state_->memory.set_limit(bytes); }
 uint64_t Engine::device_bytes() const { return state_->memory.in_use() - state_->buffers.unused(); }
 
 Result<std::shared_ptr<LoadedModule>> Engine::State::load(const Compiled& compiled) {
@@ -228,6 +230,7 @@ Result<std::vector<Value>> Engine::run(Plan& plan, Timings& timings, std::string
     auto cpu = timings.measure(Phase::cpu, "reference interpreter");
     return errors_of([&] { return reference::run(p.compiled.program, state_->tables, p.sources, printed); });
   }
+  state_->memory.begin_peak();
   for (KernelState& k : p.kernels) {
     k.report.launches = 0;
     k.report.ns = 0;

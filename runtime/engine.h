@@ -78,6 +78,10 @@ class Engine {
 
   // Device memory in use by columns, plans and a run, in bytes; without the pages that wait for the next run.
   uint64_t device_bytes() const;
+  // The most that was in use at once, pages included, since the last run began.
+  uint64_t peak_bytes() const;
+  // Device memory that may be in use at once, pages included. Not the code of kernels, nor host memory that the device reaches.
+  void limit_memory(uint64_t bytes);
 
   struct State;  // state.h
 

@@ -28,6 +28,7 @@ struct Flags {
   std::string data;                       // --data
   std::vector<std::string> tables;        // --table
   std::string device = "auto";            // --device
+  std::string device_memory;              // --device-memory; empty: all
   std::string arch;                       // --arch; empty: the device's own
   std::string backend = "rndn";           // --backend
   std::string format = "table";           // --format

@@ -88,6 +88,9 @@ void add_compiler_flags(CLI::App& command, Flags& flags) {
 void add_run_flags(CLI::App& command, Flags& flags) {
   command.add_option("--device", flags.device, "auto, cuda[:N], sim, or cpu (the reference interpreter)")
       ->type_name("D");
+  command
+      .add_option("--device-memory", flags.device_memory, "most memory of the device that is in use at once: 512M, 4G")
+      ->type_name("N");
   command.add_option("--format", flags.format, "of results: table, csv, json, parquet, arrow")
       ->check(CLI::IsMember({"table", "csv", "json", "parquet", "arrow"}))
       ->type_name("F");
@@ -240,6 +243,10 @@ runtime::EngineOptions engine_options(const Flags& flags, bool measure_kernels) 
 Result<DeviceChoice> DeviceChoice::start(const Flags& flags) {
   auto choice = runtime::DeviceChoice::start(flags.device, flags.arch, runtime::say_to_stderr);
   if (!choice) return choice.error();
+  if (!flags.device_memory.empty()) {
+    ASSIGN_OR_RETURN(const uint64_t bytes, parse_size(flags.device_memory, "--device-memory"));
+    RETURN_IF_ERROR(choice->limit_memory(bytes));
+  }
   if (flags.backend == "driver" && choice->is_simulator())
     return usage_error("--backend driver needs a GPU: the simulator has no PTX compiler");
   return DeviceChoice{*std::move(choice)};

@@ -33,6 +33,7 @@ def connect(
     data: str = "",
     timeout: float | None = None,
     max_memory: int | str | None = None,
+    device_memory: int | str = "",
 ) -> Connection:
     """A connection to a device: "auto" (a GPU, else the simulator), "cuda", "cuda:N", "sim" or
     "cpu" (the reference interpreter).
@@ -40,6 +41,7 @@ def connect(
     `arch` is the target to compile for, by default the device's own ("sm_86" for the simulator).
     `data` is what `rndn --data` takes: a folder, a file or `tpch:SF`.
     `timeout` is how many seconds a statement may take, `max_memory` how much host memory its values
-    may take: bytes, or a text such as "4G".
+    may take: bytes, or a text such as "4G"; `device_memory`, how much of the device's memory may be
+    in use at once.
     """
-    return Connection(device, arch, data, timeout, max_memory)
+    return Connection(device, arch, data, timeout, max_memory, device_memory)

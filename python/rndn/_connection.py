@@ -38,11 +38,14 @@ class Connection:
         data: str = "",
         timeout: float | None = None,
         max_memory: int | str | None = None,
+        device_memory: int | str = "",
     ):
         self._timeout, self._max_memory = timeout, max_memory
         if data:
             _load_planner()
-        self._native = _rndn.Connection(device, arch or "", os.fspath(data or ""), sys.executable)
+        self._native = _rndn.Connection(
+            device, arch or "", os.fspath(data or ""), str(device_memory), sys.executable
+        )
 
     def sql(
         self,

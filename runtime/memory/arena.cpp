@@ -8,14 +8,18 @@ using device::Address;
 
 namespace {
 constexpr uint64_t largest_growth = 256 << 20;  // bytes of a page that holds more than one buffer
+constexpr uint64_t pages_of_limit = 64;         // such a page has at most this part of the limit
 uint64_t rounded(uint64_t bytes) { return (std::max<uint64_t>(bytes, 1) + 255) / 256 * 256; }
 }  // namespace
 
 Result<Address> DeviceMemory::allocate(uint64_t bytes) {
   while (true) {
-    auto made = device_.allocate(bytes);
+    const bool within = in_use_ <= limit_ && bytes <= limit_ - in_use_;
+    Result<Address> made = within ? device_.allocate(bytes)
+                                  : world_error("the limit of device memory is {} bytes", limit_).as(Cause::device_full);
     if (made) {
       in_use_ += bytes;
+      peak_ = std::max(peak_, in_use_);
       return *made;
     }
     if (made.error().cause != Cause::device_full) return made.error();
@@ -63,9 +67,9 @@ bool Arena::trim() {
 Result<size_t> Arena::add_page(uint64_t bytes) {
   Page page;
   page.single = singly_;
-  page.bytes = singly_ ? bytes
-                       : std::max(bytes, std::clamp(pages_bytes_, options_.page_bytes,
-                                                    std::max(options_.page_bytes, largest_growth)));
+  const uint64_t usual = std::clamp(pages_bytes_, options_.page_bytes, std::max(options_.page_bytes, largest_growth));
+  const uint64_t most = options_.mapped ? usual : memory_.limit() / pages_of_limit / 256 * 256;
+  page.bytes = singly_ ? bytes : std::max(bytes, std::min(usual, most));
   if (options_.mapped) {
     ASSIGN_OR_RETURN(page.memory, memory_.device().allocate_mapped(page.bytes));
   } else {

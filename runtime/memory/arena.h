@@ -24,15 +24,20 @@ class DeviceMemory {
  public:
   explicit DeviceMemory(device::Device& device) : device_(device) {}
   device::Device& device() const { return device_; }
-  // Contents undefined. When the device is full, `evict` is asked to give something back before this fails (fault world) with all sizes.
+  // Contents undefined. When the device or the limit is full, `evict` is asked to give something back before this fails (fault world) with all sizes.
   Result<device::Address> allocate(uint64_t bytes);
   void free(device::Address address, uint64_t bytes);
   uint64_t in_use() const { return in_use_; }  // bytes
+  uint64_t peak() const { return peak_; }      // the most that was in use since begin_peak
+  void begin_peak() { peak_ = in_use_; }
+  // From now on so many bytes may be in use at once; what is in use already stays.
+  void set_limit(uint64_t bytes) { limit_ = bytes; }
+  uint64_t limit() const { return limit_; }  // UINT64_MAX: what the device has
   std::function<bool()> evict;                 // frees one thing that can be made again; false: there is nothing
 
  private:
   device::Device& device_;
-  uint64_t in_use_ = 0;
+  uint64_t in_use_ = 0, peak_ = 0, limit_ = UINT64_MAX;
 };
 
 class Arena;
@@ -54,7 +59,7 @@ using BufferPtr = std::shared_ptr<Buffer>;
 class Arena {
  public:
   struct Options {
-    uint64_t page_bytes = 4 << 20;  // of the first page; later ones grow with the arena
+    uint64_t page_bytes = 4 << 20;  // of the first page; later ones grow with the arena; less under a low limit
     bool mapped = false;            // host memory that the device reaches
     bool keep_pages = true;         // else a page that is all free goes back to the device
   };

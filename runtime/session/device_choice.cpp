@@ -33,6 +33,12 @@ Result<DeviceChoice> DeviceChoice::start(std::string_view name, const std::strin
   return choice;
 }
 
+Result<void> DeviceChoice::limit_memory(uint64_t bytes) {
+  if (is_cpu()) return usage_error("the device cpu has no memory of its own to limit");
+  memory_limit_ = bytes;
+  return {};
+}
+
 Result<device::Device*> DeviceChoice::open() {
   if (device_) return device_.get();
   CHECK(!is_cpu());

@@ -21,6 +21,9 @@ class DeviceChoice {
  public:
   // `arch`: what the simulator is; empty: sm_86. `say` hears it when `auto` takes the simulator.
   static Result<DeviceChoice> start(std::string_view name, const std::string& arch, Say say);
+  // Bytes of the device's memory that a session may have in use at once; UINT64_MAX: all.
+  Result<void> limit_memory(uint64_t bytes);
+  uint64_t memory_limit() const { return memory_limit_; }
   bool is_cpu() const { return kind_ == Kind::cpu; }
   bool is_simulator() const { return kind_ == Kind::simulator; }  // by name
   bool is_starting() const { return preparation_ != nullptr; }    // a GPU, in its thread
@@ -29,6 +32,7 @@ class DeviceChoice {
 
  private:
   enum class Kind : uint8_t { automatic, cuda, simulator, cpu } kind_ = Kind::cpu;
+  uint64_t memory_limit_ = UINT64_MAX;
   std::string arch_;
   Say say_;
   std::unique_ptr<cuda::Preparation> preparation_;

@@ -232,7 +232,10 @@ Result<Session::Ready*> Session::prepare(const NamedSource& program, const RunOp
     options.until = Stage::typed;
   } else {
     ASSIGN_OR_RETURN(device, choice_->open());
-    if (!engine_) engine_ = std::make_unique<Engine>(*device, *tables_, cache, pool_.get());
+    if (!engine_) {
+      engine_ = std::make_unique<Engine>(*device, *tables_, cache, pool_.get());
+      engine_->limit_memory(choice_->memory_limit());
+    }
     if (run.own_target) options.target = device->info().target;
     if (options.backend.kind == Backend::driver && device->info().is_simulator)
       return usage_error("--backend driver needs a GPU: the simulator has no PTX compiler");

@@ -323,6 +323,30 @@ TEST_F(EngineTest, FullDevice) {
   EXPECT_NE(got.error().message.find("out of memory"), std::string::npos) << got.error().message;
 }
 
+// A limit is a small device: columns are evicted for others, and an error has the sizes. Every page is within it.
+TEST_F(EngineTest, LimitOfMemory) {
+  CountingTables tables(400000);  // a: 1.6 MB, x: 3.2 MB
+  auto simulator = open_simulator("sm_86");
+  const auto sum_of = [](const char* column, const char* type) {
+    return fmt::format("table {{ t:? = @load_table(`t:sym); a:{1} = check_cast(@column_value(t, `{0}:sym), {1}); "
+                       "s:? = @sum(a); c:? = @list(s); r:? = @table(`s:sym, c); return r; }}",
+                       column, type);
+  };
+  Engine engine(**simulator, tables);
+  engine.limit_memory(3400000);
+  for (const auto& text : {sum_of("a", "i32"), sum_of("x", "f64"), sum_of("a", "i32")}) {
+    ASSERT_NO_FATAL_FAILURE(compile_text(text));
+    auto plan = engine.plan(compiled_, sources_, {}, timings_);
+    ASSERT_TRUE(plan) << plan.error().message;
+    auto got = engine.run(**plan, timings_);
+    ASSERT_TRUE(got) << got.error().message;
+    auto want = reference::run(compiled_.program, tables, sources_, nullptr);
+    EXPECT_EQ(*print_result(*got, Format::csv), *print_result(*want, Format::csv));
+    EXPECT_LE(engine.peak_bytes(), 3400000u);
+    EXPECT_GE(engine.peak_bytes(), 1600000u);
+  }
+}
+
 // A kernel of ours that faults on the simulator is our error, not the world's.
 TEST_F(EngineTest, FaultOfAKernelOnTheSimulatorIsInternal) {
   CountingTables tables(100);
