@@ -10,6 +10,7 @@
 #include "runtime/plan/fallbacks.h"
 #include "runtime/run/execution.h"
 #include "runtime/run/state.h"
+#include "runtime/stream/stream.h"
 #include "runtime/data/tables.h"
 
 namespace rndn::runtime {
@@ -80,6 +81,24 @@ Result<void> Engine::State::check_device() const {
       .as(Cause::device_lost);
 }
 
+void Engine::State::forget(const data::Column* column) {
+  columns.erase(column);
+  fetched.erase(column);
+  std::erase_if(uploaded, [&](const Uploaded& u) { return u.item->column.get() == column; });
+}
+
+void Engine::State::forget_domain(const void* key) {
+  const auto at = domains.find(key);
+  if (at == domains.end()) return;
+  const DomainPtr gone = at->second;
+  domains.erase(at);
+  const auto rests = [&](const DomainPtr& d) { return d == gone || d->rests_on(*gone); };
+  std::erase_if(common_domains, [&](const CommonDomain& c) {
+    return rests(c.domain) || std::any_of(c.of.begin(), c.of.end(), rests);
+  });
+  std::erase_if(derived_domains, rests);
+}
+
 void Engine::State::drop_cache() {
   ++evictions;
   uploaded.clear();
@@ -117,7 +136,7 @@ Result<std::shared_ptr<LoadedModule>> Engine::State::load(const Compiled& compil
 // --- Plans ---
 
 Engine::Plan::State::State(const Compiled& c, const SourceManager& s, const EngineOptions& o, Engine::State& e)
-    : compiled(c), sources(s), options(o), engine(e), kept(e.memory, {.page_bytes = 64 << 10}) {}
+    : compiled(c), sources(s), options(o), engine(e), kept(e.memory, {.page_bytes = 64 << 10}), tables(&e.tables) {}
 void Engine::Plan::State::drop_replay() {
   if (replay) (void)engine.device.free_graph(replay->graph);
   replay.reset();
@@ -222,15 +241,42 @@ Result<std::vector<Value>> Engine::run(Plan& plan, Timings& timings, std::string
                                        std::vector<KernelReport>* kernels, std::vector<std::string>* fallbacks,
                                        uint64_t* texts_walked) {
   RETURN_IF_ERROR(state_->check_device());
+  Plan::State& p = *plan.state_;
+  state_->memory.begin_peak();
+  if (!p.stream && p.options.range_rows && !p.stays_whole) {
+    const Error stays{Fault::usage, "no table can be cut"};
+    auto stream = Stream::make(*this, *state_, plan, stays, timings);
+    if (stream)
+      p.stream = *std::move(stream);
+    else if (stream.error().fault == Fault::usage)
+      p.stays_whole = true;
+    else
+      return stream.error();
+  }
+  if (!p.stream) {
+    auto results = run_whole(plan, timings, printed, kernels, fallbacks, texts_walked);
+    if (results || results.error().cause != Cause::device_full) return results;
+    auto stream = Stream::make(*this, *state_, plan, results.error(), timings);
+    if (!stream) return stream.error();
+    p.stream = *std::move(stream);
+  }
+  return errors_of([&] { return p.stream->run(timings, kernels, fallbacks, texts_walked); });
+}
+
+Result<std::vector<Value>> Engine::run_whole(Plan& plan, Timings& timings, std::string* printed,
+                                             std::vector<KernelReport>* kernels, std::vector<std::string>* fallbacks,
+                                             uint64_t* texts_walked) {
   auto scope = timings.measure(Phase::overhead, "run");
   Plan::State& p = *plan.state_;
-  if (p.instead) return this->run(*p.instead, timings, printed, kernels, fallbacks, texts_walked);
+  if (p.instead) {
+    p.instead->state_->tables = p.tables;
+    return run_whole(*p.instead, timings, printed, kernels, fallbacks, texts_walked);
+  }
   const size_t printed_before = printed ? printed->size() : 0;
   if (!p.whole_program.empty()) {
     auto cpu = timings.measure(Phase::cpu, "reference interpreter");
-    return errors_of([&] { return reference::run(p.compiled.program, state_->tables, p.sources, printed); });
+    return errors_of([&] { return reference::run(p.compiled.program, *p.tables, p.sources, printed); });
   }
-  state_->memory.begin_peak();
   for (KernelState& k : p.kernels) {
     k.report.launches = 0;
     k.report.ns = 0;
@@ -277,7 +323,8 @@ Result<std::vector<Value>> Engine::run(Plan& plan, Timings& timings, std::string
   p.compiled_again = std::make_unique<Compiled>(std::move(instead));
   ASSIGN_OR_RETURN(p.instead, this->plan(*p.compiled_again, p.sources, p.options, timings));
   if (printed) printed->resize(printed_before);
-  return this->run(*p.instead, timings, printed, kernels, fallbacks, texts_walked);
+  p.instead->state_->tables = p.tables;
+  return run_whole(*p.instead, timings, printed, kernels, fallbacks, texts_walked);
 }
 
 }  // namespace rndn::runtime

@@ -34,6 +34,8 @@ struct EngineOptions {
       true;  // repeats whose kernels are not measured run as a graph of the device's, where the host has nothing to decide in between
   // --alloc: memory of a run from pages that are kept, or each buffer from the driver.
   enum class Alloc : uint8_t { pages, driver } alloc = Alloc::pages;
+  // Runs by ranges of so many rows of a table, whether it fits or not, where one can be cut; 0: only what does not fit.
+  uint64_t range_rows = 0;
   bool cache = true;  // else columns and strings leave the device after each run
 };
 
@@ -59,6 +61,7 @@ class Engine {
 
    private:
     friend class Engine;
+    friend class Stream;
     Plan();
     std::unique_ptr<State> state_;
   };
@@ -88,6 +91,11 @@ class Engine {
  private:
   Result<std::unique_ptr<Plan>> make_plan(const Compiled& compiled, const SourceManager& sources,
                                           const EngineOptions& options, Timings& timings);
+  friend class Stream;
+  // Without streaming (runtime/stream/stream.h).
+  Result<std::vector<reference::Value>> run_whole(Plan& plan, Timings& timings, std::string* printed,
+                                                  std::vector<KernelReport>* kernels,
+                                                  std::vector<std::string>* fallbacks, uint64_t* texts_walked);
   std::unique_ptr<State> state_;
 };
 

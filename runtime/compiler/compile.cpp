@@ -97,19 +97,30 @@ namespace {
 Result<Compiled> compile_typed(Compiled c, const CompileOptions& options, DiagnosticSink& sink, Timings& timings);
 }  // namespace
 
-Result<Compiled> compile_again(const Compiled& compiled, std::vector<uint32_t> not_unique,
-                               std::vector<uint32_t> not_folded, bool exact_sums, Timings& timings) {
+namespace {
+Result<Compiled> compile_like(hir::Program program, const Compiled& like, std::vector<uint32_t> not_unique,
+                              std::vector<uint32_t> not_folded, bool exact_sums, Timings& timings) {
   Compiled c;
-  c.program = compiled.program;
-  c.options = compiled.options;
-  c.backend = compiled.backend;
-  c.level = compiled.level;
+  c.program = std::move(program);
+  c.options = like.options;
+  c.backend = like.backend;
+  c.level = like.level;
   c.not_unique = std::move(not_unique);
   c.exact_sums = exact_sums;
   c.not_folded = std::move(not_folded);
   DiagnosticSink sink;  // has been told
   const CompileOptions options = c.options;
   return compile_typed(std::move(c), options, sink, timings);
+}
+}  // namespace
+
+Result<Compiled> compile_again(const Compiled& compiled, std::vector<uint32_t> not_unique,
+                               std::vector<uint32_t> not_folded, bool exact_sums, Timings& timings) {
+  return compile_like(compiled.program, compiled, std::move(not_unique), std::move(not_folded), exact_sums, timings);
+}
+
+Result<Compiled> compile_program(hir::Program program, const Compiled& like, Timings& timings) {
+  return compile_like(std::move(program), like, {}, {}, false, timings);
 }
 
 Result<Compiled> compile(FileId file, const SourceManager& sources, const CompileOptions& options, DiagnosticSink& sink,

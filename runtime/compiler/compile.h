@@ -91,6 +91,9 @@ Result<Compiled> compile(FileId file, const SourceManager& sources, const Compil
 Result<Compiled> compile_again(const Compiled& compiled, std::vector<uint32_t> not_unique,
                                std::vector<uint32_t> not_folded, bool exact_sums, Timings& timings);
 
+// Another typed program, with the options of `like`.
+Result<Compiled> compile_program(hir::Program program, const Compiled& like, Timings& timings);
+
 // The stage as text (cubin: the bytes), valid input for the program that reads that stage.
 Result<std::string> emit(const Compiled& compiled, Stage stage);
 

@@ -103,6 +103,11 @@ std::shared_ptr<const std::vector<std::string>> Domain::texts() const {
   return nullptr;
 }
 
+bool Domain::rests_on(const Domain& other) const {
+  const auto on = [&](const DomainPtr& d) { return d && (d.get() == &other || d->rests_on(other)); };
+  return on(base_) || std::any_of(parts_.begin(), parts_.end(), on);
+}
+
 bool Domain::extends(const Domain& other) const {
   return this == &other || (kind_ == Kind::more && base_->extends(other));
 }

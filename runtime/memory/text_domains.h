@@ -63,6 +63,7 @@ class Domain : public std::enable_shared_from_this<Domain> {
   std::shared_ptr<const std::vector<std::string>> texts() const;
   bool extends(const Domain& other) const;                 // the codes of `other` mean the same here
   std::optional<uint32_t> code_of(std::string_view text, const TextTools& tools);  // requires that equal codes are equal texts
+  bool rests_on(const Domain& other) const;                // is made of `other`, or of what rests on it
   bool is_kept() const { return is_kept_; }                // of columns alone, which outlive a run
   // Of `inserted`: the domain that the texts were inserted into; else null.
   DomainPtr inserted_into() const { return kind_ == Kind::inserted ? base_ : nullptr; }

@@ -256,7 +256,7 @@ Result<void> Run::finish(std::span<const ItemPtr> items, std::vector<Value>& res
   RETURN_IF_ERROR(bring_back(items));
   for (const ItemPtr& v : items) {
     ASSIGN_OR_RETURN(Value value, to_host(*v));
-    ASSIGN_OR_RETURN(value, data::with_columns(std::move(value), engine_.tables));
+    ASSIGN_OR_RETURN(value, data::with_columns(std::move(value), *plan_.tables));
     RETURN_IF_ERROR(check_table(value));
     results.push_back(std::move(value));
   }
@@ -269,7 +269,7 @@ Result<void> Run::load_table(const Step& s) {
   ASSIGN_OR_RETURN(ItemPtr name, item(s.inputs[0]));
   ASSIGN_OR_RETURN(Value text, to_host(*name));
   if (!text.is_text_vector() || text.size != 1) return input_error("`load_table` expects the name of one table");
-  RETURN_IF_ERROR(engine_.tables.open(text.text(0)));
+  RETURN_IF_ERROR(plan_.tables->open(text.text(0)));
   Value v;
   v.kind = Value::table;
   v.source = text.text(0);
@@ -297,21 +297,21 @@ Result<void> Run::column_part(const Step& s) {
   data::ColumnsRead wanted;
   auto& of = is_file ? wanted.files : wanted.tables;
   of.insert((is_file ? plan_.columns.files : plan_.columns.tables).extract(source));
-  data::prefetch(wanted, engine_.tables);
+  data::prefetch(wanted, *plan_.tables);
   if (is_file) {
     const data::FileColumn at{table->host->file, name.text(0), part};
     ASSIGN_OR_RETURN(ItemPtr column, file_column(std::make_shared<const data::FileColumn>(at), s.expected));
     assign_result(s, std::move(column));
     return {};
   }
-  ASSIGN_OR_RETURN(std::shared_ptr<const data::Column> column, engine_.tables.part(source, name.text(0), part));
+  ASSIGN_OR_RETURN(std::shared_ptr<const data::Column> column, plan_.tables->part(source, name.text(0), part));
   // The plain values of a foreign key are what `fetch` gives.
   const bool refers = column->is_foreign_key && part == data::ColumnPart::values;
   auto& items = column->is_foreign_key && !refers ? engine_.fetched : engine_.columns;
   ItemPtr& known = items[column.get()];
   if (!known) {
     if (refers) {
-      ASSIGN_OR_RETURN(std::shared_ptr<const data::Column> key, engine_.tables.key_column(column->foreign_table));
+      ASSIGN_OR_RETURN(std::shared_ptr<const data::Column> key, plan_.tables->key_column(column->foreign_table));
       known = enumeration_item(column, std::move(key));
     } else {
       known = column_item(column);
@@ -428,7 +428,7 @@ Result<ItemPtr> Run::length_of(const ItemPtr& v) {
   }
   ASSIGN_OR_RETURN(Value host, to_host(*v));
   ASSIGN_OR_RETURN(std::vector<Value> n,
-                   reference::call(hir::Builtin::len, {host}, &program(), engine_.tables, printed_, nullptr));
+                   reference::call(hir::Builtin::len, {host}, &program(), *plan_.tables, printed_, nullptr));
   return host_item(std::move(n.at(0)));
 }
 
@@ -500,7 +500,7 @@ Result<void> Run::builtin(const Step& s) {
   }
   auto scope = timings_.measure(Phase::cpu, hir::row(s.builtin).name);
   ASSIGN_OR_RETURN(std::vector<Value> values,
-                   reference::call(s.builtin, arguments, &program(), engine_.tables, printed_,
+                   reference::call(s.builtin, arguments, &program(), *plan_.tables, printed_,
                                    s.expected ? &*s.expected : nullptr, &reference_state_));
   if (values.size() < s.outputs.size())
     return Error{Fault::internal, fmt::format("`{}` gave {} results for {} targets", hir::row(s.builtin).name,
@@ -519,7 +519,7 @@ Result<std::vector<Value>> Run::call(hir::FunctionId function, const std::vector
     arguments.push_back(std::move(host));
   }
   auto scope = timings_.measure(Phase::cpu, program().text(program().functions[function].name));
-  return reference::call(function, std::move(arguments), program(), engine_.tables, plan_.sources, printed_,
+  return reference::call(function, std::move(arguments), program(), *plan_.tables, plan_.sources, printed_,
                          &reference_state_);
 }
 

@@ -14,6 +14,8 @@
 
 namespace rndn::runtime {
 
+class Stream;
+
 // Operators with one choice of alternatives; their kernels are assembled and loaded once.
 struct OperatorSet {
   operators::Options options;
@@ -65,6 +67,11 @@ struct Replay {
   uint64_t evictions = 0;  // the engine's, when it was made
 };
 
+// Parts of a column, and columns that share a dictionary, share what is made of it.
+inline const void* domain_key(const data::Column& column) {
+  return column.dictionary ? static_cast<const void*>(column.dictionary.get()) : &column;
+}
+
 struct Engine::State {
   device::Device& device;
   const reference::Tables& tables;
@@ -75,7 +82,7 @@ struct Engine::State {
   Arena mapped;  // small results
   Arena flags;   // what operators read through mapped memory, and the plans' error words
   std::vector<DomainPtr> derived_domains;
-  std::map<const data::Column*, DomainPtr> domains;
+  std::map<const void*, DomainPtr> domains;  // by domain_key
   // What texts of several domains were brought into, and of one domain with literals where order counts; the last used come last.
   struct CommonDomain {
     bool ordered = false;
@@ -104,6 +111,9 @@ struct Engine::State {
   Result<operators::Operators*> operators_for(const operators::Options& options);
   // Takes the device data of the column that was used longest ago from it, or strings of a domain; false: there are none.
   bool evict();
+  // A column that is no more, and what was made of its texts.
+  void forget(const data::Column* column);
+  void forget_domain(const void* key);
   uint64_t evictions = 0;  // so far: what graphs read may be gone
   std::vector<std::weak_ptr<LoadedModule>> modules;
   Result<std::shared_ptr<LoadedModule>> load(const Compiled& compiled);
@@ -123,6 +133,7 @@ struct Engine::Plan::State {
   Arena kept;  // literals, scratch; comes first: it outlives whatever has memory of it
   Steps steps;
   operators::Operators* sql = nullptr;
+  const reference::Tables* tables;  // of the runs to come: the engine's, or parts of these (runtime/stream)
   data::ColumnsRead columns;  // what steps read, not yet prefetched
   std::vector<KernelState> kernels;
   std::string whole_program;  // why the reference interpreter runs all of it; empty: it does not
@@ -146,6 +157,9 @@ struct Engine::Plan::State {
   // What runs since keys that the code took to be unique turned out to repeat, or sums of floats needed more bits.
   std::unique_ptr<Compiled> compiled_again;
   std::unique_ptr<Plan> instead;
+  // What runs since columns and intermediate results turned out not to fit.
+  std::unique_ptr<Stream> stream;
+  bool stays_whole = false;  // ranges were asked for, and no table can be cut
   // The numbers of those joins, whose words are zero again then.
   std::vector<uint32_t> take_repeats();
   // Whether results may be wrong for want of bits in sums of floats, whose flags are zero again then.

@@ -26,7 +26,7 @@ TextTools Run::text_tools() {
 DomainPtr Run::domain_of(Item& v) {
   if (v.domain) return v.domain;
   if (v.column) {
-    DomainPtr& known = engine_.domains[v.column.get()];
+    DomainPtr& known = engine_.domains[domain_key(*v.column)];
     if (!known) known = Domain::of_column(v.column, &engine_.derived_domains);
     v.domain = known;
   } else {

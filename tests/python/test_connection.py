@@ -47,6 +47,15 @@ def test_results_are_tables_of_every_library(db):
     assert again.sql("SELECT count(*) FROM r").fetchone() == (3,)
 
 
+def test_memory_of_the_device_is_limited():
+    table = pa.table({"g": [i % 7 for i in range(300_000)], "x": list(range(300_000))})
+    query = "SELECT g, sum(x) FROM t GROUP BY g ORDER BY g"
+    free = rndn.connect("sim").register("t", table).sql(query).fetchall()
+    assert rndn.connect("sim", device_memory="2M").register("t", table).sql(query).fetchall() == free
+    with pytest.raises(rndn.Error, match="not `2X`"):
+        rndn.connect("sim", device_memory="2X")
+
+
 def test_nulls_of_results(db):
     result = db.sql("SELECT x, CASE WHEN x > 1 THEN k END AS c FROM t ORDER BY x")
     assert result.fetchall() == [(1, None), (2, "b"), (3, "a")]

@@ -1,0 +1,1145 @@
+// Three passes. `classify` says of each variable what it is in a run of a range; where a group, a
+// join or another statement turns out not to be what was hoped, it is forbidden, and all begins
+// anew. `need` walks back from the results of main through `after`, and asks `range` for what it
+// leaves behind. `finish` makes the three programs, whose functions share variables and statements.
+#include "outliner/split.h"
+
+#include <algorithm>
+#include <map>
+#include <optional>
+#include <set>
+
+#include "libraries/base/errors/check.h"
+#include "outliner/analysis.h"
+
+namespace rndn::outliner {
+namespace {
+
+using hir::BasicType;
+using hir::Builtin;
+using hir::Expression;
+using hir::Function;
+using hir::Operand;
+using hir::ShapeRule;
+using hir::Statement;
+using hir::StatementId;
+using hir::TypeId;
+using hir::TypeKind;
+using hir::VariableId;
+
+// What a variable is in a run of a range.
+struct State {
+  enum Kind : uint8_t {
+    same,       // the same in every range: it does not depend on the table
+    whole,      // only known when all ranges have been run
+    table,      // the table itself
+    foreign,    // a foreign key of it
+    rows,       // a vector with an element per row of the range, or of a selection of them
+    rows_list,  // a list of such
+    length,     // how many elements such a vector has
+    groups,     // of such vectors: the dictionary,
+    places,     // its values,
+    first,      // its keys,
+    cells,      // the elements of a vector by group,
+    per_cell,   // a value for each of these, as cells, and
+    per_group,  // as a vector
+    pairs,      // of a join
+    reduced,    // a value per range, which `builtin` reduces further
+    carried,    // index_a into a vector of other rows
+  } kind = same;
+  SizeId size = none<SizeId>();          // rows, length
+  SizeId counts = none<SizeId>();        // rows: whose elements are numbers of rows of that size
+  SizeId counts_other = none<SizeId>();  // pairs: cell 1; `counts`: cell 0
+  // rows, foreign: equal elements are never in different ranges, and later ranges have greater ones
+  bool cut = false;
+  StatementId at = none<StatementId>();  // groups .. per_group: the group; pairs: the join
+  VariableId of = none<VariableId>();    // cells .. per_group: the elements
+  Builtin builtin{};  // per_cell, per_group, reduced: how pieces are put together; index: of first
+  bool is_rows() const { return kind == rows; }
+};
+
+class Splitter {
+ public:
+  Splitter(const hir::Program& program, const SplitOptions& options)
+      : options_(options), program_(program) {}
+
+  Split run() {
+    Split out;
+    (void)inline_calls(program_);
+    out.refused = prepare();
+    if (!out.refused.empty()) return out;
+    do {
+      again_ = false;
+      reset();
+      for (StatementId s : order_) classify(s);
+      if (!again_) need_all();
+    } while (again_);
+    if (range_results_.empty()) {
+      out.refused = "no statement works on its rows one by one";
+      return out;
+    }
+    finish(out);
+    return out;
+  }
+
+ private:
+  // --- The program ---
+
+  Function& main() { return program_.functions[program_.main]; }
+  const Statement& statement(StatementId id) { return main().statements[id]; }
+  const Expression& call_of(StatementId id) {
+    return main().expressions[innermost(main(), statement(id).value)];
+  }
+  // A copy: what is added to the function moves its expressions.
+  std::vector<Operand> operands_of(StatementId id) {
+    const Expression& e = call_of(id);
+    return {e.operands.begin(), e.operands.end()};
+  }
+  const hir::TypeTable& types() const { return *program_.types; }
+  TypeId type_of(VariableId v) { return main().variables[v].type; }
+  std::optional<BasicType> basic_of(VariableId v) {
+    if (!types().is_basic(type_of(v))) return std::nullopt;
+    return types().basic_of(type_of(v));
+  }
+  std::optional<BasicType> basic_of(const Operand& o) {
+    if (o.kind == Operand::variable) return basic_of(o.variable_id());
+    const TypeId type = o.kind == Operand::literal ? program_.literals[o.literal_id()].type
+                                                   : program_.globals[o.global_id()].type;
+    if (!types().is_basic(type)) return std::nullopt;
+    return types().basic_of(type);
+  }
+
+  // Empty, or why the program cannot be split. Every variable gets one assignment.
+  std::string prepare() {
+    Function& f = main();
+    if (!f.parameters.empty() || !flatten(f, f.body, order_))
+      return "there is control flow in main";
+    std::set<VariableId> assigned;
+    for (StatementId id : order_) {
+      const Statement& s = f.statements[id];
+      const auto known = [&](const Operand& o) {
+        return o.kind != Operand::variable || assigned.count(o.variable_id()) != 0;
+      };
+      bool all = std::all_of(s.results.begin(), s.results.end(), known);
+      if (!is_none(s.value)) {
+        const std::vector<Operand> operands = operands_of(id);
+        all = all && std::all_of(operands.begin(), operands.end(), known);
+      }
+      if (!all) return "a variable is read that has no value";
+      for (const hir::Target& t : s.targets) {
+        if (t.kind == hir::Target::global) return "a global is assigned";
+        if (t.kind == hir::Target::variable && s.kind == Statement::assign &&
+            !assigned.insert(t.variable_id()).second)
+          return "a variable is assigned twice";
+      }
+      if (s.kind == Statement::return_) return_ = id;
+      if (is_none(s.value)) continue;
+      const Expression& e = call_of(id);
+      if (e.kind != Expression::call) continue;
+      if (s.kind != Statement::assign) return "a statement has no result";
+      if (e.callee.kind != hir::FunctionRef::builtin)
+        return "main calls a function that is not known";
+      if (hir::row(e.callee.builtin_id).has(hir::traits::ordered))
+        return "a statement has effects or draws numbers";
+      if (e.callee.builtin_id == Builtin::load_table && text_of(e.operands[0]).empty())
+        return "the name of a table is no literal";
+    }
+    if (is_none(return_)) return "main returns nothing";
+    std::erase_if(order_, [&](StatementId id) {
+      return statement(id).kind == Statement::declare || id == return_;
+    });
+    DiagnosticSink told;
+    shapes_ = analyse_shapes(program_, f, table_, told);
+    if (told.has_errors()) return "its shapes are at fault";
+    statements_ = f.statements.size();
+    literals_ = program_.literals.size();
+    variables_ = f.variables.size();
+    expressions_ = f.expressions.size();
+    return "";
+  }
+
+  void reset() {
+    Function& f = main();  // what the last attempt added goes
+    f.statements.raw().resize(statements_);
+    f.variables.raw().resize(variables_);
+    f.expressions.raw().resize(expressions_);
+    program_.literals.raw().resize(literals_);
+    states_.assign(variables_, State{});
+    def_.assign(variables_, none<StatementId>());
+    in_before_.clear(), in_range_.clear(), in_after_.clear();
+    before_made_.clear(), range_made_.clear(), after_made_.clear();
+    before_vars_.clear(), range_vars_.clear();
+    before_results_.clear(), range_results_.clear();
+    gathered_.clear(), merged_.clear(), by_numbers_.clear(), parts_.clear();
+    tables_read_.clear(), range_how_.clear(), gathered_result_.clear();
+    lengths_.clear(), whole_.clear(), cut_column_.clear();
+    cut_used_ = false;
+  }
+
+  void forbid(StatementId s) { again_ |= forbidden_.insert(s).second; }
+
+  // --- What each variable is ---
+
+  State of(const Operand& o) {
+    return o.kind == Operand::variable ? states_[index(o.variable_id())] : State{};
+  }
+  SizeId size_of_result(StatementId id) {
+    const StatementFacts& facts = shapes_.statements[id];
+    if (facts.results.empty() || is_none(facts.results[0].shape)) return none<SizeId>();
+    const Shape& shape = table_[facts.results[0].shape];
+    return shape.kind == Shape::vector ? shape.size : none<SizeId>();
+  }
+  bool is_one(StatementId id, size_t operand) {
+    const StatementFacts& facts = shapes_.statements[id];
+    return operand < facts.operands.size() && is_scalar(table_, facts.operands[operand].shape);
+  }
+  static State whole() { return {.kind = State::whole}; }
+  static State rows(SizeId size) {
+    return is_none(size) ? whole() : State{.kind = State::rows, .size = size};
+  }
+  // A vector of the range whose elements are values.
+  static bool is_values(const State& s) { return s.is_rows() && is_none(s.counts); }
+
+  void classify(StatementId id) {
+    const Statement& s = statement(id);
+    if (s.kind != Statement::assign) return;
+    State made = whole();
+    const Expression& e = call_of(id);
+    bool depends = false, is_whole = false;
+    for (const Operand& o : e.operands) {
+      depends |= of(o).kind != State::same;
+      is_whole |= of(o).kind == State::whole;
+    }
+    if (!depends) {
+      made = is_table(e) ? State{.kind = State::table} : State{};
+    } else if (s.targets.size() == 1 && s.targets[0].kind == hir::Target::variable &&
+               !forbidden_.count(id)) {
+      const VariableId target = s.targets[0].variable_id();
+      const bool as_is = s.value == innermost(main(), s.value) && e.types.size() == 1 &&
+                         e.types[0] == type_of(target);
+      if (e.kind != Expression::operand)
+        made = is_whole ? whole() : of_range(id, e, target);
+      else if (as_is)
+        made = of(e.operands[0]);
+      else if (is_values(of(e.operands[0])))
+        made = rows(of(e.operands[0]).size);
+      if (!as_is && !made.is_rows() && made.kind != State::foreign)
+        made = whole();  // a cast of a part
+      if (!as_is && e.callee.builtin_id != Builtin::column_value) made.cut = false;
+      if (!is_none(made.counts) && made.is_rows() && basic_of(target) != BasicType::i64)
+        made = whole();
+      if (made.kind == State::whole && (e.kind == Expression::call || !as_is)) made = after_all(e);
+    } else if (e.kind == Expression::call || depends) {
+      made = after_all(e);
+    }
+    for (const hir::Target& t : s.targets)
+      if (t.kind == hir::Target::variable) {
+        states_[index(t.variable_id())] = made;
+        def_[index(t.variable_id())] = id;
+      }
+  }
+
+  bool is_table(const Expression& e) {
+    return e.kind == Expression::call && e.callee.builtin_id == Builtin::load_table &&
+           text_of(e.operands[0]) == options_.table;
+  }
+  std::string text_of(const Operand& o) {
+    if (o.kind == Operand::literal)
+      if (const auto* text =
+              std::get_if<std::vector<std::string>>(&program_.literals[o.literal_id()].values))
+        if (text->size() == 1) return text->front();
+    return "";
+  }
+  std::optional<Builtin> function_of(const Operand& o) {
+    if (o.kind == Operand::literal)
+      if (const auto* f =
+              std::get_if<std::vector<hir::FunctionRef>>(&program_.literals[o.literal_id()].values))
+        if (f->size() == 1 && f->front().kind == hir::FunctionRef::builtin)
+          return f->front().builtin_id;
+    return std::nullopt;
+  }
+  std::optional<int64_t> number_of(const Operand& o) {
+    if (o.kind == Operand::literal)
+      if (const auto* n =
+              std::get_if<std::vector<int64_t>>(&program_.literals[o.literal_id()].values))
+        if (n->size() == 1) return n->front();
+    return std::nullopt;
+  }
+
+  // With an operand that is only known after all ranges. Numbers of groups' first rows, which are
+  // of other rows there, may only be gathered and used to gather: State::at says of which groups.
+  State after_all(const Expression& e) {
+    State made = whole();
+    if (e.kind == Expression::operand) return forbid_numbers(e), made;
+    for (size_t k = 0; k < e.operands.size(); ++k) {
+      const State o = of(e.operands[k]);
+      const bool numbers = o.kind == State::first || (o.kind == State::whole && !is_none(o.at));
+      if (!numbers) continue;
+      const Builtin b = e.callee.builtin_id;
+      if ((b == Builtin::index && k == 0) || (b == Builtin::compress && k == 1)) {
+        made.at = o.at;
+      } else if (b == Builtin::index && k == 1 && is_values_of_group(e.operands[0], o.at)) {
+      } else {
+        forbid(o.at);
+      }
+    }
+    return made;
+  }
+  void forbid_numbers(const Expression& e) {
+    for (const Operand& o : e.operands)
+      if (const State s = of(o);
+          s.kind == State::first || (s.kind == State::whole && !is_none(s.at)))
+        forbid(s.at);
+  }
+  bool is_values_of_group(const Operand& x, StatementId group) {
+    const State& s = of(x);
+    return s.is_rows() && s.size == group_size_[group];
+  }
+
+  bool is_elementwise(Builtin b) {
+    const ShapeRule rule = hir::row(b).shape_rule;
+    if (rule == ShapeRule::broadcast) return true;
+    if (rule != ShapeRule::argument0 && rule != ShapeRule::member) return false;
+    return b != Builtin::reverse && b != Builtin::scan_sum && b != Builtin::scan_min &&
+           b != Builtin::scan_max;
+  }
+  // The operand of these may be any vector of other rows: a set, a pattern.
+  static bool is_set(Builtin b, size_t operand) {
+    return operand == 1 && (b == Builtin::member || b == Builtin::index_of || b == Builtin::like ||
+                            b == Builtin::sub_string);
+  }
+
+  State elementwise(StatementId id, const Expression& e) {
+    SizeId size = none<SizeId>();
+    for (size_t k = 0; k < e.operands.size(); ++k) {
+      const State& o = of(e.operands[k]);
+      if (o.kind == State::same ? is_one(id, k) || is_set(e.callee.builtin_id, k)
+                                : is_values(o) && (is_none(size) || o.size == size) &&
+                                      !is_set(e.callee.builtin_id, k)) {
+        if (o.is_rows()) size = o.size;
+        continue;
+      }
+      return whole();
+    }
+    return rows(size);
+  }
+
+  // The parts of a list, or the vector itself; nothing: they are not all vectors of one size.
+  std::vector<VariableId> columns_of(const Operand& o) {
+    if (o.kind != Operand::variable) return {};
+    std::vector<VariableId> columns;
+    const State& s = of(o);
+    if (s.is_rows()) columns = {o.variable_id()};
+    if (s.kind == State::rows_list)
+      for (const Operand& part : call_of(def_[index(o.variable_id())]).operands)
+        columns.push_back(part.variable_id());
+    for (VariableId v : columns)
+      if (states_[index(v)].size != states_[index(columns[0])].size) return {};
+    return columns;
+  }
+
+  State of_range(StatementId id, const Expression& e, VariableId target) {
+    const auto operand = [&](size_t k) { return of(e.operands[k]); };
+    const SizeId size = size_of_result(id);
+    const Builtin b = e.callee.builtin_id;
+    switch (b) {
+      case Builtin::column_value:
+      case Builtin::column_valid: {
+        if (operand(0).kind != State::table) return whole();
+        const bool cut =
+            b == Builtin::column_value && is_ascending(text_of(e.operands[1]), basic_of(target));
+        if (types()[type_of(target)].kind == TypeKind::enumeration)
+          return {.kind = State::foreign, .cut = cut};
+        if (!basic_of(target)) return whole();
+        State made = rows(size);
+        made.cut = cut;
+        return made;
+      }
+      case Builtin::values:
+        if (operand(0).kind == State::groups) return {.kind = State::places, .at = operand(0).at};
+        [[fallthrough]];
+      case Builtin::fetch: {
+        if (operand(0).kind != State::foreign) return whole();
+        State made = rows(size);
+        made.cut = b == Builtin::values && operand(0).cut;
+        return made;
+      }
+      case Builtin::keys: {
+        if (operand(0).kind != State::groups) return whole();
+        if (!operand(0).cut) return {.kind = State::first, .at = operand(0).at};
+        State made = rows(size);
+        made.counts = group_size_[operand(0).at];
+        return made;
+      }
+      case Builtin::compress: {
+        if (!is_values(operand(0)) || !operand(1).is_rows() || operand(0).size != operand(1).size)
+          return whole();
+        State made = operand(1);
+        made.size = size;
+        return is_none(size) ? whole() : made;
+      }
+      case Builtin::where: {
+        if (!is_values(operand(0))) return whole();
+        State made = rows(size);
+        made.counts = operand(0).size;
+        return made;
+      }
+      case Builtin::index: return gather(id, e);
+      case Builtin::index_or:
+        return operand(0).kind == State::same && is_values(operand(1)) && is_one(id, 2) &&
+                       operand(2).kind == State::same
+                   ? rows(size)
+                   : whole();
+      case Builtin::index_a: {
+        const bool value = operand(2).kind == State::same
+                               ? is_one(id, 2)
+                               : is_values(operand(2)) && operand(2).size == operand(1).size;
+        if (!value || !operand(1).is_rows()) return whole();
+        if (is_values(operand(0)) && operand(1).counts == operand(0).size)
+          return rows(operand(0).size);
+        if (operand(0).kind == State::same && is_none(operand(1).counts) &&
+            e.operands[0].kind == Operand::variable &&
+            type_of(e.operands[0].variable_id()) == type_of(target))
+          return {.kind = State::carried, .at = id};
+        return whole();
+      }
+      case Builtin::vector:
+        return operand(0).kind == State::length && operand(1).kind == State::same && is_one(id, 1)
+                   ? rows(operand(0).size)
+                   : whole();
+      case Builtin::range: {
+        if (operand(0).kind != State::length) return whole();
+        State made = rows(operand(0).size);
+        made.counts = made.size;
+        return made;
+      }
+      case Builtin::len:
+        return operand(0).is_rows() ? State{.kind = State::length, .size = operand(0).size}
+                                    : whole();
+      case Builtin::sum:
+        if (!basic_of(target) || hir::is_float(*basic_of(target)) ||
+            !hir::is_ordered_number(*basic_of(target)))
+          return whole();
+        [[fallthrough]];
+      case Builtin::min:
+      case Builtin::max:
+      case Builtin::any:
+      case Builtin::all:
+        if (!is_values(operand(0))) return whole();
+        return {.kind = State::reduced, .builtin = b};
+      case Builtin::list: {
+        for (const Operand& o : e.operands)
+          if (!of(o).is_rows()) return whole();
+        return {.kind = State::rows_list};
+      }
+      case Builtin::group: {
+        const std::vector<VariableId> columns = columns_of(e.operands[0]);
+        if (columns.empty()) return whole();
+        const State& leading = states_[index(columns[0])];
+        group_size_[id] = leading.size;
+        if (leading.cut) cut_used_ = true;
+        for (VariableId v : columns)
+          if (!leading.cut && !is_values(states_[index(v)])) return whole();
+        return {.kind = State::groups, .cut = leading.cut, .at = id};
+      }
+      case Builtin::each_right: {
+        if (function_of(e.operands[0]) != Builtin::index || operand(2).kind != State::places ||
+            !is_values(operand(1)) || operand(1).size != group_size_[operand(2).at])
+          return whole();
+        return {.kind = State::cells, .at = operand(2).at, .of = e.operands[1].variable_id()};
+      }
+      case Builtin::each: {
+        const auto f = function_of(e.operands[0]);
+        const State& x = operand(1);
+        if (!f || (x.kind != State::cells && x.kind != State::places)) return whole();
+        const TypeId made = type_of(target);
+        if (types()[made].kind != TypeKind::list || !types().is_basic(types()[made].components[0]))
+          return whole();
+        const BasicType element = types().basic_of(types()[made].components[0]);
+        State result{
+            .kind = State::per_cell, .cut = is_cut(x.at), .at = x.at, .of = x.of, .builtin = *f};
+        const bool reduces = *f == Builtin::len || *f == Builtin::sum || *f == Builtin::min ||
+                             *f == Builtin::max || *f == Builtin::any || *f == Builtin::all;
+        if (!reduces || (*f == Builtin::sum && hir::is_float(element))) return whole();
+        return result;
+      }
+      case Builtin::raze: {
+        if (operand(0).kind != State::per_cell) return whole();
+        State made = operand(0);
+        if (made.cut) return rows(size);
+        made.kind = State::per_group;
+        return made;
+      }
+      case Builtin::unique: {
+        if (!operand(0).cut || !operand(0).is_rows()) return whole();
+        cut_used_ = true;
+        State made = rows(size);
+        made.counts = operand(0).size;
+        return made;
+      }
+      case Builtin::join_index: return join(id, e);
+      default: return is_elementwise(b) ? elementwise(id, e) : whole();
+    }
+  }
+
+  bool is_cut(StatementId group) { return states_[statement(group).targets[0].id].cut; }
+
+  bool is_ascending(const std::string& column, std::optional<BasicType> type) {
+    const auto& known = options_.ascending;
+    if (std::none_of(known.begin(), known.end(), [&](const SplitOptions::Ascending& a) {
+          return a.column == column && a.type == type;
+        }))
+      return false;
+    if (cut_column_.empty()) cut_column_ = column;
+    return cut_column_ == column;
+  }
+
+  State gather(StatementId id, const Expression& e) {
+    const State &x = of(e.operands[0]), &i = of(e.operands[1]);
+    const SizeId size = size_of_result(id);
+    if (x.kind == State::pairs) {
+      const auto cell = number_of(e.operands[1]);
+      if (!cell || *cell < 0 || *cell > 1) return whole();
+      State made = rows(size);
+      made.counts = *cell == 0 ? x.counts : x.counts_other;
+      return made;
+    }
+    if (x.kind == State::same && is_values(i)) return rows(size);
+    if (x.is_rows() && i.is_rows() && i.counts == x.size && !is_none(i.counts)) {
+      State made = x;
+      made.size = size;
+      return is_none(size) ? whole() : made;
+    }
+    if (x.is_rows() && i.kind == State::first && x.size == group_size_[i.at])
+      return {.kind = State::per_group,
+              .at = i.at,
+              .of = e.operands[0].variable_id(),
+              .builtin = Builtin::index};
+    if (i.kind == State::first) forbid(i.at);
+    return whole();
+  }
+
+  // Pairs ascend by the right row.
+  State join(StatementId id, const Expression& e) {
+    const Operand &x = e.operands[e.operands.size() - 2], &y = e.operands.back();
+    const std::vector<VariableId> left = columns_of(x), right = columns_of(y);
+    State made{.kind = State::pairs, .at = id};
+    if (right.empty()) return whole();
+    made.counts_other = states_[index(right[0])].size;
+    if (of(x).kind == State::same) {
+      for (VariableId v : right)
+        if (!is_values(states_[index(v)])) return whole();
+      return made;
+    }
+    if (left.empty() || function_of(e.operands[0]) != Builtin::eq || !states_[index(left[0])].cut ||
+        !states_[index(right[0])].cut)
+      return whole();
+    for (const auto* columns : {&left, &right})
+      for (VariableId v : *columns)
+        if (!is_values(states_[index(v)])) return whole();
+    cut_used_ = true;
+    made.counts = states_[index(left[0])].size;
+    return made;
+  }
+
+  // --- What is needed, and where ---
+
+  void need_all() {
+    for (const Operand& o : statement(return_).results)
+      if (o.kind == Operand::variable) need_after(o.variable_id());
+    check_numbers(statement(return_));
+    for (StatementId id : order_) {  // what may fail is run, whether its value is read or not
+      const Expression& e = call_of(id);
+      const VariableId v = statement(id).targets[0].variable_id();
+      if (e.kind != Expression::call ||
+          !hir::can_fail(e.callee.builtin_id, basic_of(v).value_or(BasicType::i64)))
+        continue;
+      if (states_[index(v)].is_rows())
+        need_range(v);
+      else
+        need_after(v);
+    }
+  }
+  // Numbers of groups' first rows are no result.
+  void check_numbers(const Statement& s) {
+    for (const Operand& o : s.results) {
+      const State& state = of(o);
+      if (state.kind == State::first || (state.kind == State::whole && !is_none(state.at)))
+        forbid(state.at);
+    }
+  }
+
+  // `after` reads the variable.
+  void need_after(VariableId v) {
+    const State s = states_[index(v)];
+    const StatementId at = def_[index(v)];
+    if (again_ || done_after_(v)) return;
+    switch (s.kind) {
+      case State::same:
+      case State::table:
+      case State::foreign:
+      case State::rows_list: return copy_after(at);
+      case State::whole: return whole_after(at);
+      case State::rows: return send_rows(v);
+      case State::length:
+      case State::reduced: {
+        const Builtin by = s.kind == State::length ? Builtin::sum : s.builtin;
+        const VariableId pieces = new_variable(type_of(v));
+        send(v, options_.prefix + "p" + std::to_string(index(v)), pieces);
+        emit(after_made_, v, by, {variable(pieces)}, type_of(v), statement(at).span);
+        return;
+      }
+      case State::carried: return carry(v);
+      case State::first:
+        emit(after_made_, v, Builtin::keys, {variable(merged(s.at).groups)}, type_of(v),
+             statement(at).span);
+        return;
+      case State::per_group: return merge(v);
+      case State::groups:
+      case State::places:
+      case State::cells:
+      case State::per_cell: return forbid(s.at);
+      case State::pairs: return forbid(s.at);
+    }
+  }
+  bool done_after_(VariableId v) { return !in_after_.insert(v).second; }
+
+  void copy_after(StatementId at) {
+    for (const Operand& o : operands_of(at))
+      if (o.kind == Operand::variable) need_after(o.variable_id());
+    after_made_.push_back(at);
+  }
+
+  void whole_after(StatementId at) {
+    const Expression e = call_of(at);
+    bool all_rows = false;
+    std::vector<Operand> operands(e.operands.begin(), e.operands.end());
+    bool changed = false;
+    for (size_t k = 0; k < operands.size(); ++k) {
+      if (operands[k].kind != Operand::variable) continue;
+      const VariableId v = operands[k].variable_id();
+      const State s = states_[index(v)];
+      if (k == 0 && e.kind == Expression::call && e.callee.builtin_id == Builtin::index &&
+          s.is_rows()) {
+        const State& i = of(operands[1]);
+        if (i.kind == State::whole && !is_none(i.at)) {  // by the first rows of groups
+          operands[0] = variable(gathered(i.at, v));
+          changed = true;
+          continue;
+        }
+        if (i.kind == State::whole && !is_none(by_numbers(v, operands[1].variable_id(),
+                                                          statement(at).targets[0].variable_id())))
+          return;
+      }
+      all_rows |= s.is_rows() || s.kind == State::rows_list;
+      need_after(v);
+    }
+    if (all_rows && e.kind == Expression::call)
+      whole_.push_back({hir::row(e.callee.builtin_id).name, statement(at).span});
+    if (!changed) {
+      after_made_.push_back(at);
+      return;
+    }
+    Function& f = main();
+    Statement copy = f.statements[at];
+    hir::ExpressionId inner = copy_expressions(copy.value);
+    for (size_t k = 0; k < operands.size(); ++k) f.expressions[inner].operands[k] = operands[k];
+    after_made_.push_back(f.statements.add(std::move(copy)));
+  }
+  // index(x, numbers), where `numbers` are picked out of numbers of rows that the range program
+  // has: `after` gets x by these, not all of x, and picks from that in the same way. `target`: what
+  // becomes of it, a new variable where there is none. Nothing: it is not so.
+  void copy(VariableId to, VariableId from) {
+    const TypeId type = type_of(to);
+    emit(after_made_, to, Builtin::index, {variable(from)}, type);
+    Expression& e = main().expressions[main().statements[after_made_.back()].value];
+    e.kind = Expression::operand;
+    e.callee = {};
+  }
+  VariableId part_of(VariableId x, VariableId numbers) {  // in the range program
+    const auto [at, fresh] = parts_.try_emplace({x, numbers}, none<VariableId>());
+    if (!fresh) return at->second;
+    need_range(x);
+    need_range(numbers);
+    const VariableId part = new_variable(type_of(x));
+    states_[index(part)] = states_[index(x)];
+    states_[index(part)].size = states_[index(numbers)].size;
+    in_range_.insert(part);
+    emit(range_made_, part, Builtin::index, {variable(x), variable(numbers)}, type_of(x));
+    return at->second = part;
+  }
+  VariableId by_numbers(VariableId x, VariableId numbers, VariableId target = none<VariableId>()) {
+    const auto [at, fresh] = by_numbers_.try_emplace({x, numbers}, none<VariableId>());
+    if (!fresh) {
+      if (!is_none(target) && !is_none(at->second)) copy(target, at->second);
+      return at->second;
+    }
+    const State s = states_[index(numbers)];
+    if (s.is_rows()) {
+      if (s.counts != states_[index(x)].size) return none<VariableId>();
+      const VariableId part = part_of(x, numbers), all = new_variable(type_of(x));
+      send(part, table_of(s.size, "r"), all);
+      return at->second = all;
+    }
+    if (s.kind != State::whole || !is_none(s.at)) return none<VariableId>();
+    const Expression e = call_of(def_[index(numbers)]);
+    const bool picks = e.kind == Expression::call && e.callee.builtin_id == Builtin::index;
+    const bool selects = e.kind == Expression::call && e.callee.builtin_id == Builtin::compress;
+    if (!picks && !selects) return none<VariableId>();
+    const Operand inner = e.operands[picks ? 0 : 1], other = e.operands[picks ? 1 : 0];
+    if (inner.kind != Operand::variable) return none<VariableId>();
+    VariableId of_inner = none<VariableId>();
+    if (const State picked = of(other);
+        picked.kind == State::whole && !is_none(picked.at)) {  // by groups' first rows
+      if (!of(inner).is_rows() || of(inner).counts != states_[index(x)].size)
+        return none<VariableId>();
+      of_inner = gathered(picked.at, part_of(x, inner.variable_id()));
+    } else {
+      of_inner = by_numbers(x, inner.variable_id());
+    }
+    if (is_none(of_inner)) return none<VariableId>();
+    if (other.kind == Operand::variable) need_after(other.variable_id());
+    const VariableId made = is_none(target) ? new_variable(type_of(x)) : target;
+    emit(after_made_, made, e.callee.builtin_id,
+         picks ? std::vector{variable(of_inner), other} : std::vector{other, variable(of_inner)},
+         type_of(x));
+    return at->second = made;
+  }
+  // A copy of the chain of casts; gives its innermost.
+  hir::ExpressionId copy_expressions(hir::ExpressionId& value) {
+    Function& f = main();
+    Expression copy = f.expressions[value];
+    hir::ExpressionId inner = none<hir::ExpressionId>();
+    if (copy.kind == Expression::cast) inner = copy_expressions(copy.inner);
+    value = f.expressions.add(std::move(copy));
+    return is_none(inner) ? value : inner;
+  }
+
+  // The range program computes the variable.
+  void need_range(VariableId v) {
+    if (again_ || !in_range_.insert(v).second) return;
+    const State s = states_[index(v)];
+    const StatementId at = def_[index(v)];
+    if (s.kind == State::same && !is_cheap(at)) return read_before(v);
+    for (const Operand& o : operands_of(at))
+      if (o.kind == Operand::variable) need_range(o.variable_id());
+    range_made_.push_back(at);
+  }
+  void need_before(VariableId v) {
+    if (!in_before_.insert(v).second) return;
+    const StatementId at = def_[index(v)];
+    for (const Operand& o : operands_of(at))
+      if (o.kind == Operand::variable) need_before(o.variable_id());
+    before_made_.push_back(at);
+  }
+  // What is not worth a column of its own: columns as they are, and what is no vector.
+  bool is_cheap(StatementId at) {
+    const Expression& e = call_of(at);
+    if (statement(at).targets.size() != 1 || !basic_of(statement(at).targets[0].variable_id()))
+      return true;
+    if (e.kind == Expression::operand) return true;
+    switch (e.callee.builtin_id) {
+      case Builtin::column_value:
+      case Builtin::column_valid: return true;
+      case Builtin::values:
+      case Builtin::fetch:
+        return e.operands[0].kind == Operand::variable &&
+               types()[type_of(e.operands[0].variable_id())].kind == TypeKind::enumeration;
+      default: return false;
+    }
+  }
+
+  // --- Columns between the programs ---
+
+  Operand variable(VariableId v) {
+    Operand o;
+    o.kind = Operand::variable;
+    o.id = static_cast<uint32_t>(index(v));
+    o.name = main().variables[v].name;
+    return o;
+  }
+  Operand literal(hir::Literal literal) {
+    Operand o;
+    o.kind = Operand::literal;
+    o.id = static_cast<uint32_t>(index(program_.literals.add(std::move(literal))));
+    return o;
+  }
+  Operand number(int64_t n) {
+    return literal(
+        {.type = types().basic(BasicType::i64), .values = std::vector<int64_t>{n}, .span = {}});
+  }
+  Operand symbol(const std::string& text) {
+    return literal({.type = types().basic(BasicType::sym),
+                    .values = std::vector<std::string>{text},
+                    .span = {}});
+  }
+  Operand function(Builtin b) {
+    hir::FunctionRef f;
+    f.kind = hir::FunctionRef::builtin;
+    f.builtin_id = b;
+    f.name = program_.names->intern(hir::row(b).name);
+    return literal(
+        {.type = types().function(), .values = std::vector<hir::FunctionRef>{f}, .span = {}});
+  }
+  VariableId new_variable(TypeId type) {
+    Function& f = main();
+    const auto id = f.variables.add({});
+    f.variables[id].name =
+        program_.names->intern("part_" + options_.prefix + std::to_string(index(id)));
+    f.variables[id].type = type;
+    states_.push_back({});
+    def_.push_back(none<StatementId>());
+    return id;
+  }
+  void emit(std::vector<StatementId>& to, VariableId target, Builtin b,
+            std::vector<Operand> operands, TypeId type, Span span = {}) {
+    Function& f = main();
+    Expression e;
+    e.kind = Expression::call;
+    e.span = span;
+    for (Operand& o : operands) e.operands.push_back(o);
+    e.callee.kind = hir::FunctionRef::builtin;
+    e.callee.builtin_id = b;
+    e.callee.name = program_.names->intern(hir::row(b).name);
+    e.types.push_back(type);
+    Statement s;
+    s.kind = Statement::assign;
+    s.span = span;
+    s.value = f.expressions.add(std::move(e));
+    hir::Target t;
+    t.kind = hir::Target::variable;
+    t.id = static_cast<uint32_t>(index(target));
+    t.name = f.variables[target].name;
+    t.declares = true;
+    t.declared_type = f.variables[target].type;
+    t.span = span;
+    s.targets.push_back(t);
+    to.push_back(f.statements.add(std::move(s)));
+  }
+  // v = the column
+  void load(std::vector<StatementId>& to, VariableId v, const std::string& table,
+            const std::string& column) {
+    auto [at, fresh] = tables_read_[&to].try_emplace(table, VariableId{});
+    if (fresh) {
+      at->second = new_variable(types().table());
+      emit(to, at->second, Builtin::load_table, {symbol(table)}, types().table());
+    }
+    emit(to, v, Builtin::column_value, {variable(at->second), symbol(column)}, type_of(v));
+  }
+  std::string column_name(VariableId v) { return options_.prefix + std::to_string(index(v)); }
+  // The table that a vector of that size is a column of: the one that it has a row for each of.
+  std::string table_of(SizeId size, const char* kind) {
+    if (table_[size].kind == Size::symbol) {
+      const std::string_view name = program_.text(table_[size].name);
+      if (name.starts_with("data.") && name.ends_with(".rows"))
+        return std::string(name.substr(5, name.size() - 10));
+    }
+    return options_.prefix + kind + std::to_string(index(size));
+  }
+
+  // A result of `before`, which the range program reads.
+  size_t before_result(VariableId v, SizeId size, bool one) {
+    need_before(v);
+    for (size_t i = 0; i < before_vars_.size(); ++i)
+      if (before_vars_[i] == v) return i;
+    before_vars_.push_back(v);
+    before_results_.push_back(
+        {.table = one ? options_.prefix + "o" + std::to_string(index(v)) : table_of(size, "b"),
+         .column = column_name(v)});
+    return before_results_.size() - 1;
+  }
+  void read_before(VariableId v) {
+    const StatementId at = def_[index(v)];
+    const SizeId size = size_of_result(at);
+    const bool one = !is_none(size) && table_[size].kind == Size::constant;
+    const std::string own = is_none(size) ? options_.prefix + "v" + std::to_string(index(v)) : "";
+    const size_t result = before_result(v, size, one || is_none(size));
+    const SplitResult& r = before_results_[result];
+    if (one && table_[size].value == 1) {
+      const VariableId column = new_variable(type_of(v));
+      load(range_made_, column, r.table, r.column);
+      emit(range_made_, v, Builtin::index, {variable(column), number(0)}, type_of(v));
+    } else {
+      load(range_made_, v, r.table, r.column);
+    }
+  }
+
+  // A result of the range program, which `after` has all of in `to`.
+  void send(VariableId v, const std::string& table, VariableId to) {
+    need_range(v);
+    const State s = states_[index(v)];
+    const std::string column = column_name(v);
+    const size_t result = range_results_.size();
+    range_vars_.push_back(v);
+    range_results_.push_back({.table = table, .column = column});
+    load(after_made_, to, table, column);
+    if (!s.is_rows() || is_none(s.counts)) return;
+    const size_t rows = length_result(s.counts);
+    range_results_[result].merge = SplitResult::rebase;
+    range_results_[result].rows = rows;
+  }
+  void send_rows(VariableId v) {
+    need_range(v);
+    const State s = states_[index(v)];
+    const StatementId at = def_[index(v)];
+    if (is_cheap(at)) {  // the column itself
+      for (const Operand& o : operands_of(at))
+        if (o.kind == Operand::variable) need_after(o.variable_id());
+      after_made_.push_back(at);
+      return;
+    }
+    send(v, table_of(s.size, "r"), v);
+  }
+  // The result that says how many rows of that size a range has: of a vector of the range.
+  size_t length_result(SizeId size) {
+    if (auto known = lengths_.find(size); known != lengths_.end()) return known->second;
+    for (VariableId v{}; index(v) < variables_; v = static_cast<VariableId>(index(v) + 1)) {
+      if (!states_[index(v)].is_rows() || states_[index(v)].size != size || is_none(def_[index(v)]))
+        continue;
+      need_range(v);
+      const TypeId i64 = types().basic(BasicType::i64);
+      const VariableId length = new_variable(i64);
+      emit(range_made_, length, Builtin::len, {variable(v)}, i64);
+      range_vars_.push_back(length);
+      range_results_.push_back({.table = options_.prefix + "l" + std::to_string(index(size)),
+                                .column = column_name(length)});
+      return lengths_[size] = range_results_.size() - 1;
+    }
+    CHECK(false, "rows are counted that no vector has");
+    return 0;
+  }
+
+  void carry(VariableId v) {
+    const StatementId at = def_[index(v)];
+    const Expression e = call_of(at);
+    const VariableId base = e.operands[0].variable_id();
+    const SizeId size = size_of_result(def_[index(base)]);
+    if (is_none(size)) return forbid(at);
+    const size_t first = before_result(base, size, false);
+    for (size_t k = 1; k < 3; ++k)
+      if (e.operands[k].kind == Operand::variable) need_range(e.operands[k].variable_id());
+    const std::string table = before_results_[first].table, column = column_name(v);
+    const VariableId given = new_variable(type_of(v));
+    load(range_made_, given, table, column);
+    Function& f = main();
+    Statement copy = f.statements[at];
+    const hir::ExpressionId inner = copy_expressions(copy.value);
+    f.expressions[inner].operands[0] = variable(given);
+    range_made_.push_back(f.statements.add(std::move(copy)));
+    range_vars_.push_back(v);
+    range_results_.push_back(
+        {.merge = SplitResult::carry, .table = table, .column = column, .first = first});
+    load(after_made_, v, table, column);
+  }
+
+  // --- Groups ---
+
+  struct Merged {
+    VariableId groups, places, first_of_range;
+  };
+  std::string group_table(StatementId group) {
+    return options_.prefix + "g" + std::to_string(index(group));
+  }
+
+  // The group of the partial results, in `after`.
+  const Merged& merged(StatementId group) {
+    if (auto known = merged_.find(group); known != merged_.end()) return known->second;
+    const Expression e = call_of(group);
+    const std::vector<VariableId> columns = columns_of(e.operands[0]);
+    const TypeId i64 = types().basic(BasicType::i64);
+    Merged& m = merged_[group];
+    m.first_of_range = new_variable(i64);
+    need_range(statement(group).targets[0].variable_id());
+    emit(range_made_, m.first_of_range, Builtin::keys,
+         {variable(statement(group).targets[0].variable_id())}, i64);
+    std::vector<VariableId> keys;
+    for (VariableId v : columns) keys.push_back(gathered(group, v));
+    const Merged again = group_again(after_made_, group, keys);
+    m.groups = again.groups;
+    m.places = again.places;
+    return m;
+  }
+  Merged group_again(std::vector<StatementId>& to, StatementId group,
+                     const std::vector<VariableId>& keys) {
+    const TypeId i64 = types().basic(BasicType::i64),
+                 dict = type_of(statement(group).targets[0].variable_id());
+    std::vector<Operand> operands;
+    std::vector<TypeId> key_types;
+    for (VariableId key : keys) {
+      operands.push_back(variable(key));
+      key_types.push_back(type_of(key));
+    }
+    Operand all = operands[0];
+    if (of(operands_of(group)[0]).kind == State::rows_list) {
+      const VariableId list = new_variable(program_.types->tuple(key_types));
+      emit(to, list, Builtin::list, operands, type_of(list));
+      all = variable(list);
+    }
+    Merged m{.groups = new_variable(dict),
+             .places = new_variable(program_.types->list(i64)),
+             .first_of_range = none<VariableId>()};
+    emit(to, m.groups, Builtin::group, {all}, dict, statement(group).span);
+    emit(to, m.places, Builtin::values, {variable(m.groups)}, type_of(m.places));
+    return m;
+  }
+  // Elements of `v` at the first row of each group of each range, as `after` has them.
+  VariableId gathered(StatementId group, VariableId v) {
+    if (!merged_.count(group)) (void)merged(group);
+    if (auto known = gathered_.find({group, v}); known != gathered_.end()) return known->second;
+    need_range(v);
+    const VariableId part = new_variable(type_of(v));
+    emit(range_made_, part, Builtin::index,
+         {variable(v), variable(merged_.at(group).first_of_range)}, type_of(v));
+    states_[index(part)] = {.kind = State::rows, .counts = states_[index(v)].counts};
+    in_range_.insert(part);
+    const VariableId all = new_variable(type_of(v));
+    range_how_[gathered_result_[{group, v}] = range_results_.size()] = Builtin::index;
+    send(part, group_table(group), all);
+    return gathered_[{group, v}] = all;
+  }
+  void merge(VariableId v) {
+    const State s = states_[index(v)];
+    const Span span = statement(def_[index(v)]).span;
+    const Merged m = merged(s.at);
+    const TypeId type = type_of(v), i64 = types().basic(BasicType::i64);
+    if (s.builtin == Builtin::index) {
+      const VariableId all = gathered(s.at, s.of), first = new_variable(i64);
+      emit(after_made_, first, Builtin::keys, {variable(m.groups)}, i64);
+      emit(after_made_, v, Builtin::index, {variable(all), variable(first)}, type, span);
+      return;
+    }
+    const VariableId parts = new_variable(type);
+    range_how_[range_results_.size()] = s.builtin == Builtin::len ? Builtin::sum : s.builtin;
+    send(v, group_table(s.at), parts);
+    reduce_cells(after_made_, v, s.builtin == Builtin::len ? Builtin::sum : s.builtin, parts,
+                 m.places, span);
+  }
+  // v = each of the groups' cells of `parts` reduced
+  void reduce_cells(std::vector<StatementId>& to, VariableId v, Builtin by, VariableId parts,
+                    VariableId places, Span span) {
+    const TypeId type = type_of(v), list = program_.types->list(type);
+    const VariableId cells = new_variable(list), each = new_variable(list);
+    emit(to, cells, Builtin::each_right,
+         {function(Builtin::index), variable(parts), variable(places)}, list, span);
+    emit(to, each, Builtin::each, {function(by), variable(cells)}, list, span);
+    emit(to, v, Builtin::raze, {variable(each)}, type, span);
+  }
+  // The groups of several ranges as those of one.
+  void make_merge(StatementId group, Split& out) {
+    std::vector<StatementId> made;
+    std::map<size_t, VariableId> parts;
+    for (const auto& [result, how] : range_how_) {
+      const SplitResult& r = range_results_[result];
+      if (r.table != group_table(group)) continue;
+      parts[result] = new_variable(type_of(range_vars_[result]));
+      load(made, parts[result], r.table, r.column);
+    }
+    std::vector<VariableId> keys;
+    for (VariableId v : columns_of(operands_of(group)[0]))
+      keys.push_back(parts.at(gathered_result_.at({group, v})));
+    const Merged m = group_again(made, group, keys);
+    const TypeId i64 = types().basic(BasicType::i64);
+    const VariableId first = new_variable(i64);
+    emit(made, first, Builtin::keys, {variable(m.groups)}, i64);
+    Split::Merge merge;
+    std::vector<VariableId> results;
+    for (const auto& [result, part] : parts) {
+      const VariableId merged = new_variable(type_of(part));
+      if (range_how_[result] == Builtin::index)
+        emit(made, merged, Builtin::index, {variable(part), variable(first)}, type_of(part));
+      else
+        reduce_cells(made, merged, range_how_[result], part, m.places, {});
+      results.push_back(merged);
+      merge.results.push_back(result);
+    }
+    merge.program = make(made, results);
+    out.merges.push_back(std::move(merge));
+  }
+
+  // --- The programs ---
+
+  hir::Program make(const std::vector<StatementId>& statements, std::vector<Operand> results,
+                    std::vector<TypeId> types) {
+    hir::Program p = program_;
+    Function& f = p.functions[p.main];
+    f.statements = {};
+    f.expressions = {};
+    f.blocks = {};
+    hir::Block body;
+    for (StatementId id : statements) {
+      Statement s = main().statements[id];
+      if (!is_none(s.value)) s.value = moved(f, s.value);
+      body.statements.push_back(f.statements.add(std::move(s)));
+    }
+    Statement ret;
+    ret.kind = Statement::return_;
+    ret.results = std::move(results);
+    ret.span = main().statements[return_].span;
+    f.result_types = std::move(types);
+    body.statements.push_back(f.statements.add(std::move(ret)));
+    f.body = f.blocks.add(std::move(body));
+    return p;
+  }
+  hir::ExpressionId moved(Function& to, hir::ExpressionId id) {
+    Expression e = main().expressions[id];
+    if (e.kind == Expression::cast) e.inner = moved(to, e.inner);
+    return to.expressions.add(std::move(e));
+  }
+  hir::Program make(const std::vector<StatementId>& statements,
+                    const std::vector<VariableId>& results) {
+    std::vector<Operand> operands;
+    std::vector<TypeId> result_types;
+    for (VariableId v : results) {
+      operands.push_back(variable(v));
+      result_types.push_back(type_of(v));
+    }
+    return make(statements, std::move(operands), std::move(result_types));
+  }
+  void finish(Split& out) {
+    for (const auto& [group, merged] : merged_) make_merge(group, out);
+    if (!before_results_.empty()) out.before = make(before_made_, before_vars_);
+    out.range = make(range_made_, range_vars_);
+    out.after = make(after_made_, statement(return_).results, main().result_types);
+    out.before_results = std::move(before_results_);
+    out.range_results = std::move(range_results_);
+    if (cut_used_) out.cut = cut_column_;
+    out.whole = std::move(whole_);
+  }
+
+  const SplitOptions& options_;
+  hir::Program program_;
+  ShapeTable table_;
+  Shapes shapes_;
+  std::vector<StatementId> order_;
+  StatementId return_ = none<StatementId>();
+  size_t statements_ = 0, literals_ = 0, variables_ = 0, expressions_ = 0;  // of the program given
+  std::set<StatementId> forbidden_;  // to be part of the range program
+  bool again_ = false;
+
+  std::vector<State> states_;     // per variable
+  std::vector<StatementId> def_;  // per variable
+  std::map<StatementId, SizeId> group_size_;
+  std::string cut_column_;
+  bool cut_used_ = false;
+  std::set<VariableId> in_before_, in_range_, in_after_;
+  std::vector<StatementId> before_made_, range_made_, after_made_;
+  std::vector<VariableId> before_vars_, range_vars_;
+  std::vector<SplitResult> before_results_, range_results_;
+  std::map<const std::vector<StatementId>*, std::map<std::string, VariableId>>
+      tables_read_;                      // by who reads them
+  std::map<size_t, Builtin> range_how_;  // results of groups: how pieces are put together
+  std::map<std::pair<StatementId, VariableId>, size_t> gathered_result_;
+  std::map<SizeId, size_t> lengths_;
+  std::map<StatementId, Merged> merged_;
+  std::map<std::pair<StatementId, VariableId>, VariableId> gathered_;
+  std::map<std::pair<VariableId, VariableId>, VariableId> by_numbers_, parts_;
+  std::vector<Split::Whole> whole_;
+};
+
+}  // namespace
+
+Split split(const hir::Program& program, const SplitOptions& options) {
+  return Splitter(program, options).run();
+}
+
+}  // namespace rndn::outliner

@@ -1,0 +1,78 @@
+// A program as three, so that it runs with a part of a table at a time: `before` once, `range` for
+// each range of the table's rows, `after` once. What they leave for each other are columns.
+//
+//   Split s = split(program, {.table = "lineitem", .prefix = "@1."});
+//   if (s.refused.empty())   // run s.before; for all ranges s.range, and put its results together;
+//                            // s.after, whose results are the program's
+//
+// In: a typed program whose main has no control flow. What the range program computes is element by
+// element of the table's rows, or of selections of them, up to these ends:
+//   sum, min, max, len, any, all   a value per range, reduced once more by `after`
+//   groups                         a row per group and range, grouped once more; not where a result
+//                                  is a sum of floats, an average or a list of rows
+//   index_a into other tables      the vector goes from range to range
+//   everything else                `after` has the rows of all ranges one behind the other
+// All of that is exact: the same sequence of rows, integers whose sum does not depend on the order,
+// the first row of each group. Where a group's first key is a column that ascends, ranges end where
+// it changes; then groups, and joins by that key, are whole within a range.
+// A number of a row of the table, or of a selection, counts from the range's first; it becomes one
+// that counts from the table's first where `after` reads it. What is gathered by such a number is
+// gathered per range.
+// Cost: linear in the program, times the groups and joins that turn out to be no ends. Left out:
+// programs with control flow or effects in main.
+#pragma once
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "frontend/ir.h"
+
+namespace rndn::outliner {
+
+struct SplitOptions {
+  std::string table;
+  std::string prefix;  // of the tables and columns that are made; no other has it
+  struct Ascending {
+    std::string column;
+    std::optional<hir::BasicType> type;  // none: a foreign key, the rows that it refers to
+  };
+  std::vector<Ascending> ascending;  // columns of the table whose elements ascend
+};
+
+// A result of `before` or `range`, a vector, as the programs behind it read it: as a column.
+struct SplitResult {
+  enum Merge : uint8_t {
+    append,  // of all ranges, one behind the other
+    rebase,  // numbers of rows, which count from the range's first: appended, each with the sum of
+             // the results `rows` of the ranges before it
+    carry,   // read by the range program; it replaces the one before
+  } merge = append;
+  std::string table, column;
+  size_t rows = 0;   // rebase: the result that says how many rows a range has
+  size_t first = 0;  // carry: the result of `before` that it begins as
+};
+
+struct Split {
+  std::string refused;  // why there are no programs; empty: there are
+  hir::Program before, range, after;
+  std::vector<SplitResult> before_results, range_results;
+  // Rows of groups: reads these results, of several ranges, and gives them as if of one. It need
+  // not run.
+  struct Merge {
+    hir::Program program;
+    std::vector<size_t> results;  // of `range`
+  };
+  std::vector<Merge> merges;
+  std::string cut;  // ranges end where this column changes; empty: anywhere
+  // Statements of `after` that read all selected rows of the table: what keeps memory from being
+  // bounded. Their builtins, and where they are.
+  struct Whole {
+    std::string_view builtin;
+    Span span;
+  };
+  std::vector<Whole> whole;
+};
+
+Split split(const hir::Program& program, const SplitOptions& options);
+
+}  // namespace rndn::outliner

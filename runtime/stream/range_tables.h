@@ -1,0 +1,65 @@
+// Tables of which one has only a range of its rows, and some have columns that a program has made.
+//
+//   RangeTables tables(all);
+//   tables.add("@1.r3", "@1.7", column_of(value));
+//   tables.set_range("lineitem", 0, 1 << 20);     // what was asked for before it is in `gone`
+//   program reads tables ...
+//
+// A range of a column shares the column's memory: numbers, codes of texts and rows that foreign
+// keys refer to are cut; of texts without a dictionary the places are copied and the texts cut.
+// Its statistics are those of the column, but for what only holds of all rows.
+// Cost: constant, or 8 bytes per text. Not thread-safe.
+#pragma once
+#include <map>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "runtime/data/tables.h"
+
+namespace rndn::runtime {
+
+class RangeTables final : public data::Tables {
+ public:
+  using ColumnPtr = std::shared_ptr<const data::Column>;
+  explicit RangeTables(const data::Tables& all) : all_(all) {}
+
+  // A column beside those of the table, if there is one of that name; in place of an earlier one.
+  // Gives the earlier one.
+  ColumnPtr add(const std::string& table, const std::string& column, ColumnPtr values);
+  const std::vector<ColumnPtr> added() const;
+  // From now on the table has these rows alone. Gives the parts that were made of the range before.
+  std::vector<ColumnPtr> set_range(const std::string& table, uint64_t first, uint64_t rows);
+
+  data::Files& files() const override { return all_.files(); }
+  Result<void> open(std::string_view table) const override;
+  Result<std::vector<std::string>> column_names(std::string_view table) const override;
+  Result<uint64_t> rows(std::string_view table) const override;
+  Result<ColumnPtr> column(std::string_view table, std::string_view column) const override;
+  Result<ColumnPtr> part(std::string_view table, std::string_view column,
+                         data::ColumnPart part) const override;
+  Result<ColumnPtr> key_column(std::string_view table) const override {
+    return all_.key_column(table);
+  }
+  Result<void> prefetch(std::string_view table,
+                        std::span<const std::string> columns) const override;
+
+ private:
+  const ColumnPtr* added(std::string_view table, std::string_view column) const;
+  ColumnPtr cut(std::string_view table, const ColumnPtr& column) const;
+
+  const data::Tables& all_;
+  std::map<std::string, std::map<std::string, ColumnPtr, std::less<>>, std::less<>> added_;
+  std::string table_;
+  uint64_t first_ = 0, rows_ = 0;
+  struct Part {
+    ColumnPtr all, part;
+  };
+  mutable std::map<const data::Column*, Part> parts_;  // of the range; by the whole column
+};
+
+// The column of a vector. Texts get a dictionary, whose order is that of their codes.
+Result<std::shared_ptr<const data::Column>> column_of(const data::Value& vector);
+
+}  // namespace rndn::runtime
