@@ -62,7 +62,7 @@ bool Engine::State::evict() {
     Item& item = *oldest->item;
     item.data = 0;
     item.data_buffer = nullptr;
-    item.translated = nullptr;
+    item.translated = item.decoded = nullptr;
     uploaded.erase(oldest);
     return true;
   }
@@ -120,16 +120,16 @@ uint64_t Engine::peak_bytes() const { return state_->memory.peak(); }
 void Engine::limit_memory(uint64_t bytes) { state_->memory.set_limit(bytes); }
 uint64_t Engine::device_bytes() const { return state_->memory.in_use() - state_->buffers.unused(); }
 
-Result<std::shared_ptr<LoadedModule>> Engine::State::load(const Compiled& compiled) {
+Result<std::shared_ptr<LoadedModule>> Engine::State::load(const std::vector<std::byte>& cubin, const std::string& ptx,
+                                                          int level) {
   std::erase_if(modules, [](const auto& m) { return m.expired(); });
-  if (!compiled.cubin.empty())
+  if (!cubin.empty())
     for (const auto& m : modules)
-      if (auto loaded = m.lock(); loaded && loaded->cubin == compiled.cubin) return loaded;
-  auto handle = compiled.cubin.empty() ? device.load_ptx(compiled.ptx, compiled.level)
-                                       : device.load_module(compiled.cubin);
+      if (auto loaded = m.lock(); loaded && loaded->cubin == cubin) return loaded;
+  auto handle = cubin.empty() ? device.load_ptx(ptx, level) : device.load_module(cubin);
   if (!handle) return handle.error();
-  auto loaded = std::make_shared<LoadedModule>(device, *handle, compiled.cubin);
-  if (!compiled.cubin.empty()) modules.push_back(loaded);
+  auto loaded = std::make_shared<LoadedModule>(device, *handle, cubin);
+  if (!cubin.empty()) modules.push_back(loaded);
   return loaded;
 }
 
@@ -137,6 +137,23 @@ Result<std::shared_ptr<LoadedModule>> Engine::State::load(const Compiled& compil
 
 Engine::Plan::State::State(const Compiled& c, const SourceManager& s, const EngineOptions& o, Engine::State& e)
     : compiled(c), sources(s), options(o), engine(e), kept(e.memory, {.page_bytes = 64 << 10}), tables(&e.tables) {}
+Result<void> KernelVariant::find(device::Device& device, device::ModuleHandle in,
+                                 std::span<const assembler::KernelReport> reports) {
+  ASSIGN_OR_RETURN(handle, device.find_kernel(in, code.name));
+  ASSIGN_OR_RETURN(info, device.kernel_info(handle));
+  ASSIGN_OR_RETURN(const uint32_t blocks, device.blocks_per_multiprocessor(handle, code.block_size, 0));
+  resident_blocks = std::max(1u, blocks * device.info().multiprocessors);
+  for (const assembler::KernelReport& r : reports)
+    if (r.name == code.name) instructions = r.instructions;
+  return {};
+}
+
+void KernelVariant::describe(KernelReport& report) const {
+  report.registers = info.registers;
+  report.shared_bytes = info.shared_bytes;
+  report.instructions = instructions;
+}
+
 void Engine::Plan::State::drop_replay() {
   if (replay) (void)engine.device.free_graph(replay->graph);
   replay.reset();
@@ -216,21 +233,17 @@ Result<std::unique_ptr<Engine::Plan>> Engine::make_plan(const Compiled& compiled
   }
   p.kernels.resize(kernels.size());
   if (!compiled.code.module.functions.empty()) {
-    ASSIGN_OR_RETURN(p.module, state_->load(compiled));
+    ASSIGN_OR_RETURN(p.module, state_->load(compiled.cubin, compiled.ptx, compiled.level));
   }
   for (size_t i = 0; i < kernels.size(); ++i) {
     KernelState& k = p.kernels[i];
     const codegen::KernelCode& code = kernels[i];
     k.report.name = code.name;
     if (!code.refused.empty()) continue;
-    ASSIGN_OR_RETURN(k.handle, state_->device.find_kernel(p.module->handle, code.name));
-    ASSIGN_OR_RETURN(k.info, state_->device.kernel_info(k.handle));
-    ASSIGN_OR_RETURN(uint32_t blocks, state_->device.blocks_per_multiprocessor(k.handle, code.block_size, 0));
-    k.resident_blocks = std::max(1u, blocks * state_->device.info().multiprocessors);
-    k.report.registers = k.info.registers;
-    k.report.shared_bytes = k.info.shared_bytes;
-    for (const assembler::KernelReport& r : compiled.kernels)
-      if (r.name == code.name) k.report.instructions = r.instructions;
+    KernelVariant& v = *k.variants.emplace_back(std::make_unique<KernelVariant>());
+    v.code = code;
+    RETURN_IF_ERROR(v.find(state_->device, p.module->handle, compiled.kernels));
+    v.describe(k.report);
     const hir::Program& program = compiled.outlined.program;
     k.texts = text_classes(program, program.functions[compiled.outlined.kernels[i].function]);
   }

@@ -13,12 +13,14 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "libraries/base/errors/result.h"
+#include "ptx/encodings/encodings.h"
 #include "ptx/ir.h"
 #include "runtime/device/device.h"
 
@@ -27,8 +29,15 @@ namespace rndn::operators {
 using device::Address;
 
 // How the elements of a vector lie in memory. bool, char and text codes are unsigned, everything else is signed.
-enum class Type : uint8_t { u8, i8, i16, i32, u32, i64, f32, f64 };
+enum class Type : uint8_t { u8, i8, i16, i32, u32, i64, f32, f64, u16 };
 uint32_t width(Type type);  // bytes
+bool is_unsigned(Type type);
+// The type whose elements lie in memory as those of `type` do with that encoding; none: operators know no such type, and take the elements `decoded`.
+std::optional<Type> type_of(hir::BasicType type, const encodings::Stored& stored);
+// How elements of `type` lie that an operator gave as `form`.
+encodings::Stored stored_of(hir::BasicType type, Type form);
+// `member` takes such types on its two sides.
+bool are_comparable(Type x, Type y);
 
 // A vector in device memory.
 struct Vector {
@@ -172,7 +181,7 @@ class Operators {
   // The first row of every key of these columns of integers and codes, in temporary memory. duplicates: of a u32 that becomes 1 when a key
   // occurs more than once. Waits for nothing.
   Result<Lookup> lookup_table(std::span<const Vector> columns, Address duplicates, Memory& memory);
-  // bool (u8) per element of x: does it occur in y. Same types.
+  // bool (u8) per element of x: does it occur in y. Types that are comparable.
   Result<Vector> member(const Vector& x, const Vector& y, Memory& memory);
   // i64 per element of x: the first place in y where it occurs, or the length of y. Same types.
   Result<Vector> index_of(const Vector& x, const Vector& y, Memory& memory);
@@ -182,12 +191,14 @@ class Operators {
   // bool (u8) per string: the whole string matches (`%`: any run of bytes, `_`: one byte).
   Result<Vector> like(const Strings& strings, std::string_view pattern, Memory& memory);
   Result<Ranks> rank(const Strings& strings, Memory& memory);
-  // to[k] = table[codes[k]]: u32 codes through a u32 table of `entries`; codes beyond it (a text that is missing) stay as they are.
+  // to[k] = table[codes[k]]: codes of u8, u16 or u32 through a u32 table of `entries`; codes beyond it (a text that is missing) stay as they are.
   Result<Vector> translate(const Vector& codes, Address table, uint64_t entries, Memory& memory);
-  // to[k] = table[codes[k]]: u32 codes through a table of integers of that type; zero for codes beyond its `entries`.
+  // to[k] = table[codes[k]]: the same codes through a table of integers of that type; zero for codes beyond its `entries`.
   Result<Vector> gather(const Vector& codes, Type type, Address table, uint64_t entries, Memory& memory);
   // The same numbers in another type, converted as PTX's cvt does: integers wrap, floats are truncated.
   Result<Vector> convert(const Vector& from, Type type, Memory& memory);
+  // The elements of `from`, which lie encoded at from.data, in the plain form of their type.
+  Result<Vector> decode(const Vector& from, hir::BasicType type, const encodings::Stored& stored, Memory& memory);
   // Complex numbers are pairs of f64: the real part, then the imaginary one; the type of their Vector is f64, its elements are 16 bytes.
   Result<Vector> complex_part(const Vector& complex, bool imaginary, Memory& memory);  // f64
   Result<Vector> to_complex(const Vector& reals, Memory& memory);                      // of f64s; imaginary parts are 0

@@ -1,7 +1,7 @@
-// gather, convert, pair, and the parts of complex numbers: one element per thread in a grid-stride loop; each element is read and written once.
+// gather, convert, decode, pair, and the parts of complex numbers: one element per thread in a grid-stride loop; each element is read and written once.
 #include <string>
 
-#include "libraries/operators/emit.h"
+#include "libraries/operators/fragments.h"
 #include "libraries/operators/operators.h"
 
 namespace rndn::operators {
@@ -58,6 +58,7 @@ void with_loaded(Builder& b, Type type, At at, F&& f) {
   switch (type) {
     case Type::u8: return f(b.cvt_byte<S32, U8>(b.ld<U8>(Space::global, at)));
     case Type::i8: return f(b.cvt_byte<S32, ptx::S8>(b.ld<ptx::S8>(Space::global, at)));
+    case Type::u16: return f(b.cvt<S32>(b.ld<U16>(Space::global, at)));
     case Type::i16: return f(b.cvt<S32>(b.ld<ptx::S16>(Space::global, at)));
     case Type::i32: return f(b.ld<S32>(Space::global, at));
     case Type::u32: return f(b.cvt<S64>(b.ld<U32>(Space::global, at)));
@@ -73,11 +74,6 @@ Reg<To> converted(Builder& b, Reg<From> x) {
     return x;
   else
     return b.cvt<To>(x);
-}
-
-std::string_view name_of(Type type) {
-  static constexpr std::string_view names[] = {"u8", "i8", "i16", "i32", "u32", "i64", "f32", "f64"};
-  return names[static_cast<size_t>(type)];
 }
 
 // `bytes`: of an element of the result; 0: of its type.
@@ -100,13 +96,14 @@ Result<Vector> launch_map(Library& library, const Kernel& kernel, const Vector& 
 
 Result<Vector> gather(Library& library, const Vector& codes, Type type, Address table, uint64_t entries,
                       Memory& memory) {
-  if (codes.type != Type::u32 || width(type) > 2 * sizeof(uint32_t) || type == Type::f32 || type == Type::f64)
-    return Error{Fault::internal, "gather takes u32 codes and a table of integers"};
+  if (!is_unsigned(codes.type) || is_float(type))
+    return Error{Fault::internal, "gather takes codes and a table of integers"};
   const uint32_t bytes = width(type);
-  auto build = [bytes](ptx::Module& module, std::string_view name) {
+  const Type from = codes.type;
+  auto build = [bytes, from](ptx::Module& module, std::string_view name) {
     return build_map(module, name, true,
-                     [bytes](Builder& b, Reg<U64> in, Reg<U64> out, Reg<U64> i, Reg<U64> table, Reg<U64> entries) {
-                       Reg<U64> code = b.cvt<U64>(b.ld_nc<U32>(At(at_element(b, in, i, 4))));
+                     [bytes, from](Builder& b, Reg<U64> in, Reg<U64> out, Reg<U64> i, Reg<U64> table, Reg<U64> entries) {
+                       Reg<U64> code = b.cvt<U64>(load_element(b, from, At(at_element(b, in, i, width(from)))).u32);
                        Reg<Pred> known = b.setp(Is::lt, code, entries);
                        const At from(at_element(b, table, code, bytes)), to(at_element(b, out, i, bytes));
                        auto copy = [&]<class T>(T) {
@@ -122,9 +119,9 @@ Result<Vector> gather(Library& library, const Vector& codes, Type type, Address 
                        }
                      });
   };
-  ASSIGN_OR_RETURN(const Kernel* kernel, library.kernel(std::string("gather_") + std::to_string(bytes), build));
+  ASSIGN_OR_RETURN(const Kernel* kernel, library.kernel(fmt::format("gather_{}_{}", bytes, type_name(from)), build));
   const uint64_t arguments[] = {table, entries};
-  return launch_map(library, *kernel, codes, type, arguments, codes.capacity * (4 + bytes), memory);
+  return launch_map(library, *kernel, codes, type, arguments, codes.capacity * (width(from) + bytes), memory);
 }
 
 Result<Vector> convert(Library& library, const Vector& from, Type type, Memory& memory) {
@@ -139,6 +136,7 @@ Result<Vector> convert(Library& library, const Vector& from, Type type, Memory& 
                            case Type::u8:
                            case Type::i8:
                              return b.st<ptx::S8>(Space::global, to, b.cvt<ptx::S16>(converted<S32>(b, x)));
+                           case Type::u16:
                            case Type::i16:
                              return b.st<ptx::S16>(Space::global, to, b.cvt<ptx::S16>(converted<S32>(b, x)));
                            case Type::i32: return b.st<S32>(Space::global, to, converted<S32>(b, x));
@@ -151,12 +149,37 @@ Result<Vector> convert(Library& library, const Vector& from, Type type, Memory& 
                      });
   };
   ASSIGN_OR_RETURN(const Kernel* kernel,
-                   library.kernel(fmt::format("convert_{}_{}", name_of(source), name_of(type)), build));
+                   library.kernel(fmt::format("convert_{}_{}", type_name(source), type_name(type)), build));
   ASSIGN_OR_RETURN(Vector out, launch_map(library, *kernel, from, type, nullptr,
                                           from.capacity * (width(source) + width(type)), memory));
   // Bounds hold where the conversion keeps every value.
   const bool wider = width(type) > width(source) && type != Type::f32 && type != Type::f64;
   if (from.known() && wider) out.min = from.min, out.max = from.max;
+  return out;
+}
+
+Result<Vector> decode(Library& library, const Vector& from, hir::BasicType type, const encodings::Stored& stored,
+                      Memory& memory) {
+  const encodings::Encoding& form = encodings::find(stored);
+  const encodings::Stored plain{};
+  const encodings::Addressed& to = encodings::find_addressed(plain);
+  auto build = [&](ptx::Module& module, std::string_view name) {
+    return build_map(module, name, false,
+                     [&](Builder& b, Reg<U64> in, Reg<U64> out, Reg<U64> i, Reg<U64>, Reg<U64>) {
+                       const encodings::Words w = form.fresh(b, type, stored);
+                       form.clear(b, type, stored, w);
+                       form.load(b, type, stored, form.place(b, type, stored, in, b.cvt<U32>(i)), 0, {}, w);
+                       const encodings::Words x = form.decode(b, type, stored, w);
+                       const At at(at_element(b, out, i, to.width(type, plain)));
+                       to.store(b, type, plain, Space::global, at, {}, x);
+                     });
+  };
+  ASSIGN_OR_RETURN(const Kernel* kernel,
+                   library.kernel(fmt::format("decode_{}_{}", encodings::text(stored), hir::row(type).name), build));
+  const uint32_t bytes = encodings::plain_bytes(type);
+  const uint64_t moved = from.capacity * bytes + form.bytes(type, stored, from.capacity);
+  ASSIGN_OR_RETURN(Vector out, launch_map(library, *kernel, from, *type_of(type, plain), nullptr, moved, memory, bytes));
+  out.min = from.min, out.max = from.max, out.ascending = from.ascending;
   return out;
 }
 

@@ -37,7 +37,7 @@ auto with_registers(const Element& x, const Element& y, F&& f) {
 }  // namespace
 
 const char* type_name(Type type) {
-  static constexpr const char* names[] = {"u8", "i8", "i16", "i32", "u32", "i64", "f32", "f64"};
+  static constexpr const char* names[] = {"u8", "i8", "i16", "i32", "u32", "i64", "f32", "f64", "u16"};
   return names[static_cast<size_t>(type)];
 }
 
@@ -125,6 +125,7 @@ KeyLayout layout_keys(std::span<const Vector> left) {
         known = low <= high;
       };
       if (v.type == Type::u8) within(0, 255);
+      if (v.type == Type::u16) within(0, 65535);
       if (v.type == Type::i8) within(-128, 127);
       if (v.type == Type::i16) within(-32768, 32767);
       if (known) {

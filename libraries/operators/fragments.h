@@ -31,6 +31,7 @@ decltype(auto) with_type(Type type, F&& f) {
     case Type::i8: return f.template operator()<ptx::S8>();
     case Type::i16: return f.template operator()<ptx::S16>();
     case Type::i32: return f.template operator()<S32>();
+    case Type::u16: return f.template operator()<ptx::U16>();
     case Type::u32: return f.template operator()<U32>();
     case Type::i64: return f.template operator()<S64>();
     case Type::f32: return f.template operator()<F32>();

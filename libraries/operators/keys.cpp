@@ -161,18 +161,19 @@ Part make_part(const Vector& column, bool ascending) {
     case Type::f64: p.source = Source::f64, p.flip = ascending ? 0 : mask; return p;
     case Type::u8:
     case Type::i8: p.source = Source::u8; break;
+    case Type::u16:
     case Type::i16: p.source = Source::u16; break;
     case Type::i32:
     case Type::u32: p.source = Source::u32; break;
     case Type::i64: p.source = Source::u64; break;
   }
   if (column.ranks) {
-    p.source = bytes == 1 ? Source::rank8 : Source::rank32;
+    p.source = bytes == 1 ? Source::rank8 : bytes == 2 ? Source::rank16 : Source::rank32;
     p.extra = column.ranks;
     p.flip = ascending ? 0 : 0xFFFFFFFFu;
     return p;
   }
-  const bool is_signed = column.type != Type::u8 && column.type != Type::u32;
+  const bool is_signed = !is_unsigned(column.type);
   const uint64_t sign = is_signed ? uint64_t{1} << (8 * bytes - 1) : 0;
   p.flip = sign ^ (ascending ? 0 : mask);
   if (column.known()) {
@@ -309,12 +310,11 @@ Bits load_bits(Builder& b, const PartCode& part, Reg<U32> row) {
   Bits out;
   Reg<U64> data = b.ld_param(part.data);
   const auto flip32 = [&] { return b.cvt<U32>(b.ld_param(part.flip)); };
-  const auto byte = [&](Reg<U64> at) { return b.cvt<U32>(b.ld<U8>(Space::global, At(at))); };
+  const auto byte = [&] { return b.cvt<U32>(b.ld<U8>(Space::global, At(element_address(b, data, row, 1)))); };
+  const auto half = [&] { return b.cvt<U32>(b.ld<U16>(Space::global, At(element_address(b, data, row, 2)))); };
   switch (part.source) {
-    case Source::u8: out.narrow = b.xor_(byte(element_address(b, data, row, 1)), flip32()); return out;
-    case Source::u16:
-      out.narrow = b.xor_(b.cvt<U32>(b.ld<U16>(Space::global, At(element_address(b, data, row, 2)))), flip32());
-      return out;
+    case Source::u8: out.narrow = b.xor_(byte(), flip32()); return out;
+    case Source::u16: out.narrow = b.xor_(half(), flip32()); return out;
     case Source::u32:
       out.narrow = b.xor_(b.ld<U32>(Space::global, At(element_address(b, data, row, 4))), flip32());
       return out;
@@ -341,9 +341,11 @@ Bits load_bits(Builder& b, const PartCode& part, Reg<U32> row) {
       return out;
     }
     case Source::rank8:
+    case Source::rank16:
     case Source::rank32: {
-      Reg<U32> code = part.source == Source::rank8 ? byte(element_address(b, data, row, 1))
-                                                   : b.ld<U32>(Space::global, At(element_address(b, data, row, 4)));
+      Reg<U32> code = part.source == Source::rank8    ? byte()
+                      : part.source == Source::rank16 ? half()
+                                                      : b.ld<U32>(Space::global, At(element_address(b, data, row, 4)));
       Reg<U64> ranks = b.ld_param(part.extra);
       out.narrow = b.xor_(b.ld<U32>(Space::global, At(element_address(b, ranks, code, 4))), flip32());
       return out;

@@ -28,6 +28,7 @@ enum class Source : char {
   rank32 = 'h',  // codes through a table of u32 ranks
   cell = 'i',    // the number of the cell that an element belongs to
   word = 'j',
+  rank16 = 'l',
   length = 'k',  // of a string: bytes 8 * number .. 8 * number + 7; bytes in all
 };
 

@@ -9,6 +9,7 @@ uint32_t width(Type type) {
   switch (type) {
     case Type::u8:
     case Type::i8: return 1;
+    case Type::u16:
     case Type::i16: return 2;
     case Type::i32:
     case Type::u32:
@@ -17,6 +18,40 @@ uint32_t width(Type type) {
     case Type::f64: break;
   }
   return 8;
+}
+
+bool is_unsigned(Type type) { return type == Type::u8 || type == Type::u16 || type == Type::u32; }
+
+std::optional<Type> type_of(hir::BasicType type, const encodings::Stored& stored) {
+  const encodings::Addressed* form = encodings::find(stored).addressed();
+  if (!form || stored.reference) return std::nullopt;
+  if (stored.kind == encodings::Kind::plain) switch (type) {
+#define BASIC_TYPE(id, name, letters, family, rank, bits, stored_, rep, operators_, ...) \
+  case hir::BasicType::id: return Type::operators_;
+#include "frontend/types.def"
+#undef BASIC_TYPE
+    }
+  switch (form->memory(type, stored)) {
+    case ptx::Type::u8: return Type::u8;
+    case ptx::Type::s8: return Type::i8;
+    case ptx::Type::u16: return Type::u16;
+    case ptx::Type::s16: return Type::i16;
+    case ptx::Type::u32: return Type::u32;
+    case ptx::Type::s32: return Type::i32;
+    default: return std::nullopt;
+  }
+}
+
+encodings::Stored stored_of(hir::BasicType type, Type form) {
+  if (form == type_of(type, {})) return {};
+  return {.kind = encodings::Kind::narrow,
+          .bytes = static_cast<uint8_t>(width(form)),
+          .is_signed = !is_unsigned(form)};
+}
+
+bool are_comparable(Type x, Type y) {
+  const auto fits = [](Type t) { return width(t) <= 4 && t != Type::f32; };
+  return x == y || (fits(x) && fits(y) && is_unsigned(x) == is_unsigned(y));
 }
 
 struct Operators::State {
@@ -74,6 +109,10 @@ Result<Vector> Operators::gather(const Vector& codes, Type type, Address table, 
 }
 Result<Vector> Operators::convert(const Vector& from, Type type, Memory& memory) {
   return operators::convert(state_->library, from, type, memory);
+}
+Result<Vector> Operators::decode(const Vector& from, hir::BasicType type, const encodings::Stored& stored,
+                                 Memory& memory) {
+  return operators::decode(state_->library, from, type, stored, memory);
 }
 Result<Vector> Operators::complex_part(const Vector& complex, bool imaginary, Memory& memory) {
   return operators::complex_part(state_->library, complex, imaginary, memory);

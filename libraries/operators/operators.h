@@ -33,6 +33,8 @@ Result<Vector> translate(Library& library, const Vector& codes, Address table, u
 Result<Vector> gather(Library& library, const Vector& codes, Type type, Address table, uint64_t entries,
                       Memory& memory);
 Result<Vector> convert(Library& library, const Vector& from, Type type, Memory& memory);
+Result<Vector> decode(Library& library, const Vector& from, hir::BasicType type, const encodings::Stored& stored,
+                      Memory& memory);
 Result<Vector> complex_part(Library& library, const Vector& complex, bool imaginary, Memory& memory);
 Result<Vector> to_complex(Library& library, const Vector& reals, Memory& memory);
 Result<Vector> pair(Library& library, const Vector& high, const Vector& low, uint64_t radix, int64_t nowhere,

@@ -111,7 +111,7 @@ void store_cell(Walk& w, const Family& f, const std::vector<Element>& totals, Re
     const Element stored = storable(e, x);
     Reg<U64> data =
         w.member.valid() ? b.ld<U64>(Space::shared, Address(pointers, w.pointers + 8 * store)) : b.ld_param(out.data);
-    store_element(e, {out.type, stored.value, {}}, b.mad_wide(cell, width_of(out.type), data), 0, guard);
+    store_element(e, {out.type, stored.value, {}}, b.mad_wide(cell, width_of(out.type), data), guard);
     ++store;
   }
 }
@@ -284,7 +284,7 @@ void for_elements(Walk& w, const Marks& wanted, const Marks& needed, bool whole,
       if (reads_whole(e.steps[s], k)) e.gathered.at(e.steps[s].operands[k].variable_id()).load(b);
   Reg<U32> first = b.add(w.element, e.tid);
   for (Input& in : e.inputs)
-    if (in.wanted) in.pointer = b.mad_wide(first, width_of(in.type), b.ld_param(in.data));
+    if (in.wanted) in.at = place(e, in.type, in.stored, b.ld_param(in.data), first);
   const bool positions = reads_positions(e, wanted);
   if (positions) e.first_index = b.cvt<U64>(first);
   start_input_items(e, !whole);
@@ -305,8 +305,8 @@ void for_elements(Walk& w, const Marks& wanted, const Marks& needed, bool whole,
   }
   if (e.items < items) {
     const uint32_t step = e.items * threads;
-    for (const Input& in : e.inputs)
-      if (in.wanted) b.add(in.pointer, step * width_of(in.type), in.pointer);
+    for (Input& in : e.inputs)
+      if (in.wanted) codegen::advance(e, in.type, in.stored, in.at, step);
     if (positions) b.add(e.first_index, step, e.first_index);
     if (!whole) b.sub(e.room, static_cast<int32_t>(step), e.room);
     advance();
@@ -715,7 +715,7 @@ void store_lengths(Emitter& e) {
       const Output& out = e.outputs[s.output];
       const uint32_t shift = static_cast<uint32_t>(std::countr_zero(width_of(out.type)));
       store_element(e, {out.type, storable(e, x).value, {}},
-                    b.add(b.ld_param(out.data), shift ? b.shl(cell, shift) : cell), 0, {});
+                    b.add(b.ld_param(out.data), shift ? b.shl(cell, shift) : cell), {});
     }
   }
   b.add(cell, step, cell);

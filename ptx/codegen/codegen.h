@@ -19,6 +19,7 @@
 #include "libraries/base/errors/result.h"
 #include "libraries/base/report/timing.h"
 #include "outliner/outliner.h"
+#include "ptx/encodings/encodings.h"
 #include "ptx/ir.h"
 
 namespace rndn {
@@ -72,6 +73,13 @@ struct KernelParameter {
 enum SinkWord : uint32_t { sink_entries, sink_copies, sink_keys };
 enum SinkKeyWord : uint32_t { key_least, key_factor, words_per_key };
 
+// How the elements of a kernel's parameters and results lie in memory: with the kernel, the key of
+// its code. Those beyond the end are plain.
+struct KernelEncodings {
+  std::vector<encodings::Stored> parameters, results;
+  bool operator==(const KernelEncodings&) const = default;
+};
+
 struct KernelCode {
   std::string name;     // entry name in the module, such as "main_1"
   std::string refused;  // why the kernel has no code, a phrase; empty: it has. Else only `name` and
@@ -83,7 +91,7 @@ struct KernelCode {
   uint32_t scratch_bytes_per_tile =
       0;  // per block_size * items_per_thread elements of the geometry, rounded up; at least once
   uint32_t scratch_bytes_per_block = 0;
-  uint64_t floor_bytes_per_element = 0;  // bytes that must move per element of the geometry, for reports
+  uint64_t floor_bits_per_element = 0;  // that must move per element of the geometry, for reports
   // Tables of rows by key, to be filled before the launch.
   struct Lookup {
     std::vector<uint32_t> columns;  // kernel parameters
@@ -109,6 +117,8 @@ struct KernelCode {
   std::vector<int32_t> starts_as;
   // Per result (may be shorter): a list result has the cells of this list parameter, whose offsets it shares; -1: no list, or each cell is one element.
   std::vector<int32_t> cells_of;
+  // Per result: it may be stored in a form other than the plain one.
+  std::vector<bool> may_be_encoded;
 };
 
 // Scratch memory for a launch over `elements` elements (or an upper bound of them; list geometry: elements of all cells plus cells) with `grid`
@@ -126,6 +136,7 @@ struct Options {
   uint32_t bytes_in_flight =
       32;                      // of loads, wanted per thread: decides how many elements a thread evaluates side by side
   ThreadPool* pool = nullptr;  // makes kernels side by side; null: one thread
+  std::vector<KernelEncodings> encodings;  // by kernel, may be shorter
 };
 
 struct ModuleCode {

@@ -139,7 +139,7 @@ void plan_scans(Emitter& e) {
   for (Scan& scan : e.scans) {
     if (!can_be_early(e, scan, read)) continue;
     scan.early = true;
-    scan.unit = width_of(e.outputs[scan.outputs[0]].type);
+    scan.unit = stored_bytes(e.outputs[scan.outputs[0]]);
     if (place_scans(e) <= room) continue;
     scan.early = false;
     scan.unit = position_bytes;
@@ -210,7 +210,7 @@ void note_selection(Emitter& e, Reg<U32> position) {
     Reg<U32> to = b.mad_lo(b.popc(b.and_(votes, e.lanes_below)), s.unit, s.cursor);
     if (s.early) {
       const Output& out = e.outputs[s.outputs[0]];
-      store_shared(e, storable(e, convert(e, e.values[index(out.variable)], out.type)), to, s.shared_at, selected);
+      store_shared(e, out, storable(e, convert(e, e.values[index(out.variable)], out.type)), to, s.shared_at, selected);
     } else {
       b.when(selected);
       b.emit(ptx::Opcode::st, ptx::Type::u16, {.space = Space::shared}, {},
@@ -319,7 +319,7 @@ void copy_selected(Emitter& e, const Scan& scan, Reg<U32> first, Reg<U32> own) {
   b.bind(loop);
   b.when(b.setp(Compare::le, left, 0)).bra(done);
   for (uint32_t i = 0; i < unroll; ++i)
-    copy_element(e, out.type, Address(from, scan.shared_at + int64_t{32} * i * scan.unit),
+    copy_element(e, out, Address(from, scan.shared_at + int64_t{32} * i * scan.unit),
                  Address(to, int64_t{32} * i * scan.unit), b.setp(Compare::gt, left, static_cast<int32_t>(32 * i)));
   b.add(from, 32 * unroll * scan.unit, from);
   b.add(to, 32 * unroll * scan.unit, to);
@@ -354,9 +354,15 @@ void store_selected(Emitter& e, size_t k, Reg<U32> at) {
   // Where the tile's elements begin: kept over the loop, unless there are so many that an address is better made for every element.
   const bool keep = std::count_if(e.inputs.begin(), e.inputs.end(), [](const Input& in) { return in.wanted; }) <= 4;
   std::vector<Reg<U64>> from(e.inputs.size());
-  for (size_t i = 0; i < e.inputs.size(); ++i)
-    if (const Input& in = e.inputs[i]; in.wanted && keep)
-      from[i] = b.mad_wide(e.tile_number, tile(e) * width_of(in.type), b.ld_param(in.data));
+  bool numbers = positions;  // of elements are needed
+  for (size_t i = 0; i < e.inputs.size(); ++i) {
+    const Input& in = e.inputs[i];
+    if (!in.wanted) continue;
+    const encodings::Addressed* form = encodings::find(in.stored).addressed();
+    if (keep && form)
+      from[i] = b.mad_wide(e.tile_number, tile(e) * form->width(in.type, in.stored), b.ld_param(in.data));
+    numbers |= !from[i].valid();
+  }
   start_input_items(e, false);
   const ptx::LabelId loop = b.label(), done = b.label();
   const uint32_t step = e.items * e.stride;
@@ -374,13 +380,13 @@ void store_selected(Emitter& e, size_t k, Reg<U32> at) {
     b.emit(ptx::Opcode::ld, ptx::Type::u16, {.space = Space::shared}, {Builder::use(position)},
            {Address(position_at, scan.shared_at + int64_t{e.local_offset(item) * position_bytes}).operand});
     Reg<U32> number;  // of the element
-    if (positions || !keep) number = b.mad_lo(e.tile_number, tile(e), position);
+    if (numbers) number = b.mad_lo(e.tile_number, tile(e), position);
     if (positions) e.first_index = b.cvt<U64>(number);
     for (size_t i = 0; i < e.inputs.size(); ++i) {
       Input& in = e.inputs[i];
       if (!in.wanted) continue;
-      in.pointer = keep ? b.mad_wide(position, width_of(in.type), from[i])
-                        : b.mad_wide(number, width_of(in.type), b.ld_param(in.data));
+      const bool kept = from[i].valid();
+      in.at = place(e, in.type, in.stored, kept ? from[i] : b.ld_param(in.data), kept ? position : number);
       load_input(e, in, item, 0, {});  // lanes that have none load the tile's first element, which is there
     }
   }
@@ -390,8 +396,8 @@ void store_selected(Emitter& e, size_t k, Reg<U32> at) {
     for (uint32_t o : scan.outputs) {
       Output& out = e.outputs[o];
       const Element x = storable(e, convert(e, e.values[index(out.variable)], out.type));
-      if (e.item == 0) out.pointer = b.mad_wide(to, width_of(out.type), b.ld_param(out.data));
-      store_element(e, x, out.pointer, int64_t{e.local_offset(e.item)} * width_of(out.type), e.valid);
+      if (e.item == 0) out.at = place(e, out.type, out.stored, b.ld_param(out.data), to);
+      store_element(e, out, x, e.local_offset(e.item), e.valid);
     }
   }
   e.within.clear();

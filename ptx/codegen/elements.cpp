@@ -11,16 +11,6 @@
 
 namespace rndn::codegen {
 
-Rep rep_of(BasicType type) {
-  switch (type) {
-#define BASIC_TYPE(id, name, letters, family, rank, bits, stored, rep, ...) \
-  case BasicType::id: return Rep::rep;
-#include "frontend/types.def"
-#undef BASIC_TYPE
-  }
-  __builtin_unreachable();
-}
-
 bool fits_immediate(Rep rep, int64_t bits) {
   switch (rep) {
     case Rep::pred:

@@ -19,6 +19,7 @@
 #include "libraries/base/containers/flat_map.h"
 #include "ptx/builder.h"
 #include "ptx/codegen/codegen.h"
+#include "ptx/encodings/encodings.h"
 
 namespace rndn::codegen {
 
@@ -41,11 +42,13 @@ using ptx::U64;
 
 // --- elements.cpp: how values live in registers and in memory -----------------------------------------------------------------
 
-// Register class of a value. Integers of 8 and 16 bits are kept sign-extended in s32; calendar values and text codes as integers. Complex numbers
-// are two registers of f64; i128 is two of s64.
-enum class Rep : uint8_t { pred, s32, s64, f32, f64, complex, wide };
-Rep rep_of(BasicType type);
-inline uint32_t width_of(BasicType type) { return hir::row(type).device_width; }  // plain encoding
+using encodings::Cursor;
+using encodings::Rep;
+using encodings::rep_of;
+using encodings::Stored;
+using encodings::Words;
+// Bytes of a value in registers. Only ptx/encodings knows how many it has in memory.
+inline uint32_t width_of(BasicType type) { return hir::row(type).device_width; }
 int64_t float_bits(BasicType type, double v);
 // The least and the greatest number of a type in integer registers; codes of text and calendar values: of 32 or 64 bits.
 std::pair<int64_t, int64_t> range_of(BasicType type);
@@ -87,6 +90,7 @@ struct Element {
   Reg<F64> imaginary{};  // of a complex number
   Reg<S32> stored{};     // of a bool that comes from memory: it as 0 or 1
   Reg<S64> high{};       // of an i128 in registers: the high half
+  Reg<S32> low{};        // of an i64 that lies in 32 bits or fewer in memory: the same number
   bool immediate() const { return value.kind == Operand::immediate; }
 };
 
@@ -154,11 +158,12 @@ ptx::Value<T> immediate(const Element& x) {  // for moves, which take any consta
 struct Input {  // a vector (or list) parameter with one element per thread
   hir::VariableId variable{};
   BasicType type{};
+  Stored stored{};
   ptx::ParameterOf<U64> data{};
-  Reg<U64> pointer;                // to this thread's first element of the current tile
-  bool wanted = true;              // by the loop that is being written
-  std::optional<uint32_t> guard;   // of Emitter::guards: it is loaded where that holds
-  InlineVector<Element, 4> items;  // loaded
+  Cursor at;                      // this thread's first element of the current tile
+  bool wanted = true;             // by the loop that is being written
+  std::optional<uint32_t> guard;  // of Emitter::guards: it is loaded where that holds
+  InlineVector<Words, 4> items;   // loaded
 };
 
 struct Output {  // a result
@@ -169,13 +174,15 @@ struct Output {  // a result
   // folded: an entry per possible key
   enum Kind : uint8_t { scalar, vector, compressed, reduced, cells, rows, scattered, folded } kind = scalar;
   bool list = false;  // the result is a list: its size slot holds its cells
+  Stored stored{};    // vector, compressed; others are plain
   ptx::ParameterOf<U64> data{}, size{};
-  Reg<U64> pointer;                // vector: as of an input
+  Cursor at;                       // vector: as of an input
   InlineVector<Element, 4> items;  // of what the loop that is being written stores: in storable form
 };
 
 // A vector parameter that is read at computed positions.
 struct Gathered {
+  Stored stored{};
   ptx::ParameterOf<U64> data_at{}, size_at{};
   bool narrow = false;  // some positions are of 32 bits
   Reg<U64> data, size;
@@ -191,6 +198,7 @@ struct Gathered {
 struct Lookup {
   hir::StatementId step{};
   std::vector<hir::VariableId> columns;        // of the left side
+  std::vector<Stored> stored;                  // of theirs
   std::vector<ptx::ParameterOf<U64>> data;     // of theirs
   std::vector<ptx::ParameterOf<U64>> words;    // ptx/lookup/lookup.h
   Reg<U32> count;                              // of its slots
@@ -310,6 +318,7 @@ struct Emitter {
   Builder b;
   KernelCode& code;
   uint32_t kernel_index = 0;
+  KernelEncodings encodings{};
 
   // Geometry of the tile.
   uint32_t bytes_in_flight = 32;  // wanted per thread
@@ -322,6 +331,7 @@ struct Emitter {
   std::vector<Step> steps;
   Marks definitions;            // by kernel variable: steps that define it, and 1 for a parameter; 2: or more
   std::vector<Form> forms;      // by kernel variable
+  Marks low;                    // by kernel variable: Element::low is there
   std::vector<Element> values;  // by kernel variable: scalars, and vectors for the current item
   std::vector<Input> inputs;
   FlatMap<hir::VariableId, Gathered> gathered;
@@ -376,6 +386,8 @@ struct Emitter {
     return program.types->basic_of(t);
   }
   BasicType type_of(hir::VariableId v) const { return basic(variable(v).type); }
+  // How the elements of a parameter lie in memory.
+  Stored stored(hir::VariableId parameter) const;
 };
 
 // The predicate under which the current item counts for something with that mask; in the prologue: always (an invalid register).
@@ -484,10 +496,11 @@ Element calendar_shift(Emitter& e, const Element& x, const Element& k, std::stri
 // --- memory.cpp ---------------------------------------------------------------------------------------------------------------
 
 void start_input_items(Emitter& e, bool zero);  // fresh registers for Input::items
-// One item of an input from `offset` bytes behind its pointer.
 // Those inputs that a guard keeps back, for all items.
 void load_guarded_inputs(Emitter& e);
-void load_input(Emitter& e, const Input& in, uint32_t item, int64_t offset, Reg<Pred> guard);
+// One item of an input from `beyond` elements behind where its cursor stands.
+void load_input(Emitter& e, const Input& in, uint32_t item, int64_t beyond, Reg<Pred> guard);
+Element input_item(Emitter& e, const Input& in, uint32_t item);  // a bool: without a value yet
 void load_all_items(Emitter& e);              // every item is within n
 void load_items(Emitter& e);                  // items beyond n stay as they are
 void store_outputs(Emitter& e);               // Output::items of the tile, kind vector
@@ -497,14 +510,23 @@ Element storable(Emitter& e, Element x);      // bool as 0 or 1 in s32; immediat
 // noted there, and a bool comes as an i8 of 0 or 1, which waits for no load.
 Element gather(Emitter& e, hir::VariableId vector, const Element& at, uint32_t statement, Reg<Pred>* bad = nullptr,
                Reg<Pred> guard = {});
-Element load_scalar(Emitter& e, BasicType type, Reg<U64> address);
-void store_element(Emitter& e, const Element& x, Reg<U64> address, int64_t offset, Reg<Pred> guard);
-void store_shared(Emitter& e, const Element& x, Reg<U32> address, int64_t offset, Reg<Pred> guard);  // x: storable
+Element load_scalar(Emitter& e, BasicType type, const Stored& stored, Reg<U64> address);
+// Where a reading or writing of a vector at that row begins.
+Cursor place(Emitter& e, BasicType type, const Stored& stored, Reg<U64> base, Reg<U32> row);
+void advance(Emitter& e, BasicType type, const Stored& stored, Cursor& at, uint32_t rows);
+// x: storable. A single element, in the plain form; the element of a vector that lies `beyond` rows
+// behind the cursor; and in shared memory, in the vector's form.
+void store_element(Emitter& e, const Element& x, Reg<U64> address, Reg<Pred> guard);
+void store_element(Emitter& e, const Output& out, const Element& x, int64_t beyond, Reg<Pred> guard);
+void store_shared(Emitter& e, const Output& out, const Element& x, Reg<U32> address, int64_t offset,
+                  Reg<Pred> guard);
+uint32_t stored_bytes(const Output& out);  // of an element
 // From shared to global memory.
-void copy_element(Emitter& e, BasicType type, Address from, Address to, Reg<Pred> guard);
+void copy_element(Emitter& e, const Output& out, Address from, Address to, Reg<Pred> guard);
 
-// The element there where `guard` holds (always when it is invalid), else zero.
-Element load_where(Emitter& e, BasicType type, Reg<U64> address, Reg<Pred> guard);
+// The element of that row where `guard` holds (always when it is invalid), else any.
+Element load_where(Emitter& e, BasicType type, const Stored& stored, Reg<U64> base, Reg<U32> row,
+                   Reg<Pred> guard);
 
 // --- positions.cpp ------------------------------------------------------------------------------------------------------------
 

@@ -77,9 +77,9 @@ void start_item(Emitter& e, uint32_t item) {
 void set_inputs(Emitter& e, bool booleans) {
   for (const Input& in : e.inputs) {
     if (!in.wanted) continue;
-    Element x = in.items[e.item];
+    if (in.type == BasicType::boolean && !booleans) continue;
+    Element x = input_item(e, in, e.item);
     if (in.type == BasicType::boolean) {
-      if (!booleans) continue;
       x.stored = reg<S32>(x);
       x.value = Builder::use(e.b.setp(ptx::Compare::ne, x.stored, 0));
     }

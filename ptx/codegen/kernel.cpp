@@ -166,7 +166,7 @@ void scatter(Emitter& e, const Step& step, const Element& at, const Element& val
   Reg<U64> offset = shift ? b.shl(row, shift) : row;
   for (const Output& out : e.outputs)
     if (out.kind == Output::scattered && out.variable == step.target)
-      store_element(e, stored, b.add(b.ld_param(out.data), offset), 0, guard);
+      store_element(e, stored, b.add(b.ld_param(out.data), offset), guard);
 }
 
 }  // namespace
@@ -479,13 +479,10 @@ void write_loop(Emitter& e, const Pass& pass) {
   e.in_loop = true;
   Reg<U32> begin = b.shl(number, std::countr_zero(tile)), first = b.add(begin, local);
   e.room = b.sub(Builder::as<S32>(b.min(b.sub(e.n32, begin), tile)), Builder::as<S32>(local));
-  const auto pointer = [&](ptx::ParameterOf<U64> data, BasicType type) {
-    return b.mad_wide(first, width_of(type), b.ld_param(data));
-  };
   for (Input& in : e.inputs)
-    if (in.wanted) in.pointer = pointer(in.data, in.type);
+    if (in.wanted) in.at = place(e, in.type, in.stored, b.ld_param(in.data), first);
   for (Output& out : e.outputs)
-    if (pass.takes(out)) out.pointer = pointer(out.data, out.type);
+    if (pass.takes(out)) out.at = place(e, out.type, out.stored, b.ld_param(out.data), first);
   if (positions) e.first_index = b.cvt<U64>(first);
   if (!pass.scans) {
     write_items(e, pass, wanted, {});
@@ -497,11 +494,10 @@ void write_loop(Emitter& e, const Pass& pass) {
     const ptx::LabelId next = b.here();
     write_items(e, pass, wanted, position);
     if (e.items < e.scan_items) {
-      const auto advance = [&](Reg<U64> at, BasicType type) { b.add(at, part * width_of(type), at); };
-      for (const Input& in : e.inputs)
-        if (in.wanted) advance(in.pointer, in.type);
-      for (const Output& out : e.outputs)
-        if (pass.takes(out)) advance(out.pointer, out.type);
+      for (Input& in : e.inputs)
+        if (in.wanted) advance(e, in.type, in.stored, in.at, part);
+      for (Output& out : e.outputs)
+        if (pass.takes(out)) advance(e, out.type, out.stored, out.at, part);
       if (positions) b.add(e.first_index, part, e.first_index);
       b.sub(e.room, static_cast<int32_t>(part), e.room);
       b.add(position, part, position);
@@ -526,6 +522,10 @@ Result<KernelCode> generate_kernel(const outliner::Outlined& outlined, uint32_t 
   KernelCode code;
   code.name = std::string(outlined.program.text(function.name));
   Emitter e{outlined, kernel, outlined.program, function, module, Builder(module, code.name), code, kernel_index};
+  if (kernel_index < options.encodings.size()) e.encodings = options.encodings[kernel_index];
+  const auto moves = [&](BasicType type, const Stored& stored) {
+    code.floor_bits_per_element += encodings::bits_of(type, stored);
+  };
   e.self = static_cast<uint32_t>(module.functions.size()) - 1;
   e.math = options.math;
   e.bytes_in_flight = options.bytes_in_flight;
@@ -563,15 +563,17 @@ Result<KernelCode> generate_kernel(const outliner::Outlined& outlined, uint32_t 
       const hir::Operand& o = s.operands[k];
       if (o.kind != hir::Operand::variable) continue;
       if (probes && reads_whole(s, k)) {
-        code.floor_bytes_per_element += width_of(e.type_of(o.variable_id()));
+        moves(e.type_of(o.variable_id()), e.stored(o.variable_id()));
       } else if (reads_whole(s, k)) {
         Gathered& from = e.gathered[o.variable_id()];
+        from.stored = e.stored(o.variable_id());
         if ((s.builtin == Builtin::index || s.builtin == Builtin::index_or) && s.operands.size() > 1) {
           const hir::Operand& at = s.operands[1];
           from.narrow |= rep_of(at.kind == hir::Operand::literal ? e.basic(e.program.literals[at.literal_id()].type)
                                                                  : e.type_of(at.variable_id())) == Rep::s32;
+          from.narrow |= at.kind == hir::Operand::variable && e.low[at.id];
         }
-        code.floor_bytes_per_element += width_of(e.type_of(o.variable_id()));
+        moves(e.type_of(o.variable_id()), from.stored);
       } else if (!counts) {
         read[o.id] = true;
       }
@@ -622,6 +624,8 @@ Result<KernelCode> generate_kernel(const outliner::Outlined& outlined, uint32_t 
       loops |= out.kind == Output::vector;
       code.starts_as.push_back(-1);
       code.cells_of.push_back(-1);
+      code.may_be_encoded.push_back(out.kind == Output::vector || out.kind == Output::compressed);
+      if (code.may_be_encoded.back() && k < e.encodings.results.size()) out.stored = e.encodings.results[k];
       if (out.kind == Output::scattered) {
         const VariableId x =
             std::find_if(e.steps.begin(), e.steps.end(), [&](const Step& step) { return step.target == v; })
@@ -655,12 +659,12 @@ Result<KernelCode> generate_kernel(const outliner::Outlined& outlined, uint32_t 
   }
   for (VariableId v : function.parameters) {
     if ((e.form(v) != Form::element && e.form(v) != Form::row) || !read[index(v)]) continue;
-    e.inputs.push_back({.variable = v, .type = e.type_of(v)});
+    e.inputs.push_back({.variable = v, .type = e.type_of(v), .stored = e.stored(v)});
     // What cells have beside their elements is little.
-    if (e.form(v) == Form::element) code.floor_bytes_per_element += width_of(e.type_of(v));
+    if (e.form(v) == Form::element) moves(e.type_of(v), e.stored(v));
   }
   for (const Output& out : e.outputs) {
-    if (out.kind == Output::vector || out.kind == Output::scattered) code.floor_bytes_per_element += width_of(out.type);
+    if (out.kind == Output::vector || out.kind == Output::scattered) moves(out.type, out.stored);
     if (kernel.list && (out.kind == Output::vector || out.kind == Output::compressed)) loops = true;
   }
   place_sinks(e);
@@ -724,7 +728,7 @@ Result<KernelCode> generate_kernel(const outliner::Outlined& outlined, uint32_t 
     }
     if (e.form(v) == Form::scalar && read[index(v)])
       e.values[index(v)] = is_by_value(e, v) ? number_in(e, e.type_of(v), data[k])
-                                             : load_scalar(e, e.type_of(v), b.ld_param(data[k].first));
+                                             : load_scalar(e, e.type_of(v), e.stored(v), b.ld_param(data[k].first));
     for (Input& in : e.inputs)
       if (in.variable == v) in.data = data[k].first;
   }
@@ -751,7 +755,7 @@ Result<KernelCode> generate_kernel(const outliner::Outlined& outlined, uint32_t 
     for (size_t k = 0; k < e.outputs.size(); ++k) {
       const Output& out = e.outputs[k];
       if (out.kind == Output::scalar) {
-        store_element(e, ready[k], b.ld_param(out.data), 0, {});
+        store_element(e, ready[k], b.ld_param(out.data), {});
         b.st<U64>(Space::global, Address(b.ld_param(out.size)), 1);
       } else if (out.kind == Output::vector || out.kind == Output::cells || out.kind == Output::rows) {
         const bool of_cells = out.kind != Output::vector || (out.list && kernel.list);

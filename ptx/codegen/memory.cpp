@@ -1,89 +1,54 @@
-// Loads and stores of a tile: the one place that knows how elements lie in memory (plain encoding; the seam for others is load_element).
+// Loads and stores of a tile, and elements at computed positions. How elements lie in memory is what ptx/encodings knows: here they are registers
+// that a load fills (Words) or values (Element).
 //
-// An item is loaded with one access of its width: neighbouring threads take neighbouring elements, so that a warp's access is contiguous, and a
-// thread has as many accesses in flight as it has items and columns. Items beyond n are not touched: their registers keep what they held, which
-// nothing reads that has an effect. A complex number is one access of 16 bytes, of its two parts side by side.
+// An item is loaded with accesses of its own: neighbouring threads take neighbouring elements, so that a warp's access is contiguous, and a
+// thread has as many accesses in flight as it has items and columns. What was loaded is restored where it is used. Items beyond n are not touched:
+// their registers keep what they held, which nothing reads that has an effect.
 #include <algorithm>
-#include <bit>
 
 #include "ptx/codegen/emitter.h"
 
 namespace rndn::codegen {
 namespace {
 
+using encodings::find;
+using encodings::find_addressed;
 using ptx::Compare;
 using ptx::Modifiers;
 using ptx::Opcode;
 using ptx::Type;
 
-Type memory_type(BasicType type) {
-  switch (width_of(type)) {
-    case 1: return type == BasicType::boolean ? Type::u8 : Type::s8;
-    case 2: return Type::s16;
-    case 4: return type == BasicType::f32 ? Type::f32 : Type::s32;
-    default: return hir::is_float(type) || type == BasicType::complex ? Type::f64 : Type::s64;
-  }
-}
+constexpr Stored plain{};
 
-// Fresh registers for a loaded element; bools are 0 or 1 in s32 until they are used.
-Element storage(Builder& b, BasicType type, Reg<Pred> mask = {}) {
+// What was loaded, as an element; a bool is 0 or 1 and has no value yet.
+Element restored(Emitter& e, BasicType type, const Stored& stored, const Words& loaded, Reg<Pred> mask = {}) {
+  const Words w = find(stored).decode(e.b, type, stored, loaded);
   const Rep rep = rep_of(type);
-  if (rep == Rep::complex) {
-    Reg<F64> real = b.reg<F64>();
-    return complex_element(real, b.reg<F64>(), mask);
-  }
+  if (rep == Rep::complex) return complex_element(Reg<F64>{w.at[0]}, Reg<F64>{w.at[1]}, mask);
   if (rep == Rep::wide) {
-    Reg<U64> low = b.reg<U64>();
-    return wide_element(low, b.reg<S64>(), mask);
+    Element x = wide_element(Reg<U64>{w.at[0]}, Reg<S64>{w.at[1]}, mask);
+    x.type = type;
+    return x;
   }
-  return {type, with_number(rep == Rep::pred ? Rep::s32 : rep, [&]<class T>() { return Builder::use(b.reg<T>()); }),
-          mask};
+  Element x{type, Builder::use(Reg<S32>{w.at[0]}), mask};
+  if (find(stored).holds_low(type, stored)) x.low = Reg<S32>{loaded.at[0]};
+  return x;
 }
 
-// Sets it to zero.
-void clear(Builder& b, const Element& x) {
-  if (x.type == BasicType::complex) {
-    b.assign(reg<F64>(x), 0.0);
-    b.assign(x.imaginary, 0.0);
-    return;
-  }
-  if (hir::is_wide(x.type)) {
-    b.assign(reg<S64>(x), 0);
-    b.assign(x.high, 0);
-    return;
-  }
-  with_number(rep_of(x.type) == Rep::pred ? Rep::s32 : rep_of(x.type), [&]<class T>() {
-    if constexpr (ptx::FloatTag<T>)
-      b.assign(reg<T>(x), 0.0);
-    else
-      b.assign(reg<T>(x), 0);
-  });
-}
-
-// One access: the operand in memory's terms and how many elements of its type it has.
-Modifiers access(Space space, const Element& x) {
-  return {.space = space, .vector = static_cast<uint8_t>(width_of(x.type) == 16 ? 2 : 1)};
-}
-Operand in_memory(Builder& b, const Element& x) {
-  if (hir::is_wide(x.type)) return b.vector({x.value, Builder::use(x.high)});
-  return x.type == BasicType::complex ? b.vector({x.value, Builder::use(x.imaginary)}) : x.value;
-}
-
-void load_element(Builder& b, Space space, const Element& into, Address at) {
-  b.emit(Opcode::ld, memory_type(into.type), access(space, into), {in_memory(b, into)}, {at.operand});
-}
-
-void store_word(Builder& b, Space space, const Element& x, Address at, Reg<Pred> guard) {
-  const Operand value = in_memory(b, x);
-  if (guard.valid()) b.when(guard);
-  b.emit(Opcode::st, memory_type(x.type), access(space, x), {}, {at.operand, value});
-}
-
-int64_t byte_offset(const Emitter& e, uint32_t item, BasicType type) {
-  return int64_t{e.local_offset(item)} * width_of(type);
+Words words_of(const Element& x) {
+  const RegisterId first = static_cast<RegisterId>(x.value.id);
+  if (x.type == BasicType::complex) return {{first, x.imaginary.id}};
+  if (hir::is_wide(x.type)) return {{first, x.high.id}};
+  return {{first, none<RegisterId>()}};
 }
 
 }  // namespace
+
+Stored Emitter::stored(hir::VariableId parameter) const {
+  for (size_t k = 0; k < function.parameters.size() && k < encodings.parameters.size(); ++k)
+    if (function.parameters[k] == parameter) return encodings.parameters[k];
+  return {};
+}
 
 Element storable(Emitter& e, Element x) {
   if (x.stored.valid()) {
@@ -98,9 +63,12 @@ Element storable(Emitter& e, Element x) {
   return x;
 }
 
-Element load_scalar(Emitter& e, BasicType type, Reg<U64> address) {
-  Element x = storage(e.b, type);
-  load_element(e.b, Space::global, x, Address(address));
+Element load_scalar(Emitter& e, BasicType type, const Stored& stored, Reg<U64> address) {
+  const encodings::Encoding& form = find(stored);
+  const Words w = form.fresh(e.b, type, stored);
+  const Cursor at = form.addressed() ? Cursor{address} : form.place(e.b, type, stored, address, e.b.constant<U32>(0));
+  form.load(e.b, type, stored, at, 0, {}, w);
+  Element x = restored(e, type, stored, w);
   if (type == BasicType::boolean)
     x.value = Builder::use(e.b.setp(Compare::ne, Reg<S32>{static_cast<RegisterId>(x.value.id)}, 0));
   return x;
@@ -123,8 +91,8 @@ Element gather(Emitter& e, hir::VariableId vector, const Element& at, uint32_t s
       b.emit(Opcode::setp, type, Modifiers{.compare = Compare::lt}, {Builder::use(inside), Builder::use(outside)},
              {position, size});
   };
-  if (rep_of(at.type) == Rep::s32) {
-    row = Builder::as<U32>(reg<S32>(in_register(e, at)));
+  if (rep_of(at.type) == Rep::s32 || (at.low.valid() && from.size32.valid())) {
+    row = Builder::as<U32>(at.low.valid() ? at.low : reg<S32>(in_register(e, at)));
     check(Type::u32, Builder::use(row), Builder::use(from.size32));
   } else {
     Reg<U64> wide = Builder::as<U64>(reg<S64>(in_register(e, convert(e, at, BasicType::i64))));
@@ -136,11 +104,12 @@ Element gather(Emitter& e, hir::VariableId vector, const Element& at, uint32_t s
   } else {
     *bad = bad->valid() ? b.or_(*bad, outside) : outside;
   }
-  Reg<U64> address = b.mad_wide(row, width_of(type), from.data);
-  Element x = storage(b, type, at.mask);
-  clear(b, x);
-  b.when(both(e, inside, guard));
-  load_element(b, Space::global, x, Address(address));
+  const encodings::Encoding& form = find(from.stored);
+  const Cursor cursor = form.place(b, type, from.stored, from.data, row);
+  const Words w = form.fresh(b, type, from.stored);
+  form.clear(b, type, from.stored, w);
+  form.load(b, type, from.stored, cursor, 0, both(e, inside, guard), w);
+  Element x = restored(e, type, from.stored, w, at.mask);
   if (type == BasicType::boolean && bad) x.type = BasicType::i8;
   if (x.type == BasicType::boolean) {
     x.stored = reg<S32>(x);
@@ -149,29 +118,49 @@ Element gather(Emitter& e, hir::VariableId vector, const Element& at, uint32_t s
   return x;
 }
 
-Element load_where(Emitter& e, BasicType type, Reg<U64> address, Reg<Pred> guard) {
-  Element x = storage(e.b, type);
-  clear(e.b, x);
-  if (guard.valid()) e.b.when(guard);
-  load_element(e.b, Space::global, x, Address(address));
+Element load_where(Emitter& e, BasicType type, const Stored& stored, Reg<U64> base, Reg<U32> row, Reg<Pred> guard) {
+  const encodings::Encoding& form = find(stored);
+  const Cursor at = form.place(e.b, type, stored, base, row);
+  const Words w = form.fresh(e.b, type, stored);
+  form.clear(e.b, type, stored, w);
+  form.load(e.b, type, stored, at, 0, guard, w);
+  Element x = restored(e, type, stored, w);
   if (type == BasicType::boolean) x.value = Builder::use(e.b.setp(Compare::ne, reg<S32>(x), 0));
   return x;
 }
 
-void store_element(Emitter& e, const Element& x, Reg<U64> address, int64_t offset, Reg<Pred> guard) {
-  store_word(e.b, Space::global, x, Address(address, offset), guard);
+Cursor place(Emitter& e, BasicType type, const Stored& stored, Reg<U64> base, Reg<U32> row) {
+  return find(stored).place(e.b, type, stored, base, row);
 }
 
-void store_shared(Emitter& e, const Element& x, Reg<U32> address, int64_t offset, Reg<Pred> guard) {
-  store_word(e.b, Space::shared, x, Address(address, offset), guard);
+void advance(Emitter& e, BasicType type, const Stored& stored, Cursor& at, uint32_t rows) {
+  find(stored).advance(e.b, type, stored, at, rows);
 }
 
-void copy_element(Emitter& e, BasicType type, Address from, Address to, Reg<Pred> guard) {
-  const Element x = storage(e.b, type);
-  clear(e.b, x);  // set on every path, or it would count as live before
-  e.b.when(guard);
-  load_element(e.b, Space::shared, x, from);
-  store_word(e.b, Space::global, x, to, guard);
+uint32_t stored_bytes(const Output& out) { return find_addressed(out.stored).width(out.type, out.stored); }
+
+void store_element(Emitter& e, const Element& x, Reg<U64> address, Reg<Pred> guard) {
+  find_addressed(plain).store(e.b, x.type, plain, Space::global, Address(address), guard, words_of(x));
+}
+
+void store_element(Emitter& e, const Output& out, const Element& x, int64_t beyond, Reg<Pred> guard) {
+  const encodings::Addressed& form = find_addressed(out.stored);
+  const Words w = form.encode(e.b, out.type, out.stored, words_of(x));
+  form.store(e.b, out.type, out.stored, Space::global, Address(out.at.pointer, beyond * stored_bytes(out)), guard, w);
+}
+
+void store_shared(Emitter& e, const Output& out, const Element& x, Reg<U32> address, int64_t offset, Reg<Pred> guard) {
+  const encodings::Addressed& form = find_addressed(out.stored);
+  const Words w = form.encode(e.b, out.type, out.stored, words_of(x));
+  form.store(e.b, out.type, out.stored, Space::shared, Address(address, offset), guard, w);
+}
+
+void copy_element(Emitter& e, const Output& out, Address from, Address to, Reg<Pred> guard) {
+  const encodings::Addressed& form = find_addressed(out.stored);
+  const Words w = form.fresh(e.b, out.type, out.stored);
+  form.clear(e.b, out.type, out.stored, w);  // set on every path, or it would count as live before
+  form.load(e.b, out.type, out.stored, Space::shared, from, guard, w);
+  form.store(e.b, out.type, out.stored, Space::global, to, guard, w);
 }
 
 void start_input_items(Emitter& e, bool zero) {
@@ -179,21 +168,25 @@ void start_input_items(Emitter& e, bool zero) {
     in.items.clear();
     if (!in.wanted) continue;
     for (uint32_t i = 0; i < e.items; ++i) {
-      in.items.push_back(storage(e.b, in.type));
-      if (zero) clear(e.b, in.items[i]);
+      const encodings::Encoding& form = find(in.stored);
+      in.items.push_back(form.fresh(e.b, in.type, in.stored));
+      if (zero) form.clear(e.b, in.type, in.stored, in.items[i]);
     }
   }
 }
 
-void load_input(Emitter& e, const Input& in, uint32_t item, int64_t offset, Reg<Pred> guard) {
-  if (guard.valid()) e.b.when(guard);
-  load_element(e.b, Space::global, in.items[item], Address(in.pointer, offset));
+void load_input(Emitter& e, const Input& in, uint32_t item, int64_t beyond, Reg<Pred> guard) {
+  find(in.stored).load(e.b, in.type, in.stored, in.at, beyond, guard, in.items[item]);
+}
+
+Element input_item(Emitter& e, const Input& in, uint32_t item) {
+  return restored(e, in.type, in.stored, in.items[item]);
 }
 
 void load_all_items(Emitter& e) {
   for (uint32_t i = 0; i < e.items; ++i)
     for (const Input& in : e.inputs)
-      if (in.wanted) load_input(e, in, i, byte_offset(e, i, in.type), {});
+      if (in.wanted) load_input(e, in, i, e.local_offset(i), {});
 }
 
 Reg<Pred> within(Emitter& e, uint32_t item) {
@@ -205,7 +198,7 @@ void load_guarded_inputs(Emitter& e) {
   for (uint32_t i = 0; i < e.items; ++i)
     for (const Input& in : e.inputs)
       if (in.wanted && in.guard)
-        load_input(e, in, i, byte_offset(e, i, in.type),
+        load_input(e, in, i, e.local_offset(i),
                    both(e, within(e, i), e.b.setp(Compare::ne, e.guards[*in.guard].items[i], 0)));
 }
 
@@ -218,7 +211,7 @@ void load_items(Emitter& e) {
     Reg<Pred> inside = b.setp(Compare::gt, e.room, static_cast<int32_t>(e.local_offset(i)));
     if (e.items <= kept) e.within.push_back(inside);
     for (const Input& in : e.inputs)
-      if (in.wanted && !in.guard) load_input(e, in, i, byte_offset(e, i, in.type), inside);
+      if (in.wanted && !in.guard) load_input(e, in, i, e.local_offset(i), inside);
   }
 }
 
@@ -228,7 +221,7 @@ void store_outputs(Emitter& e) {
     for (const Output& out : e.outputs) {
       if (out.items.empty()) continue;
       if (!inside.valid()) inside = within(e, i);
-      store_element(e, out.items[i], out.pointer, byte_offset(e, i, out.type), inside);
+      store_element(e, out, out.items[i], e.local_offset(i), inside);
     }
   }
 }

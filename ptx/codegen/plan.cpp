@@ -202,6 +202,15 @@ bool plan_steps(Emitter& e) {
   for (VariableId v : e.function.parameters) define(v);
   for (const Step& s : e.steps) define(s.target);
   share_results(e);
+  e.low = marks(e.function.variables.size());
+  for (VariableId v : e.function.parameters)
+    e.low[index(v)] = encodings::find(e.stored(v)).holds_low(e.type_of(v), e.stored(v));
+  for (const Step& s : e.steps) {
+    const bool copies = !s.call || s.builtin == Builtin::index, selects = s.call && s.builtin == Builtin::compress;
+    if (!s.casts.empty() || (!copies && !selects)) continue;
+    const hir::Operand& from = s.operands[selects ? 1 : 0];
+    e.low[index(s.target)] = from.kind == hir::Operand::variable && e.low[from.id];
+  }
   return true;
 }
 

@@ -39,7 +39,8 @@ Element mirrored_in_cell(Emitter& e, hir::VariableId v) {
   Reg<U64> both_ends = b.add(b.ld<U64>(Space::global, Address(at)), b.ld<U64>(Space::global, Address(at, 8)));
   Reg<U32> row = b.cvt<U32>(b.sub(b.sub(both_ends, 1), item));
   const BasicType type = e.type_of(v);
-  return load_where(e, type, b.mad_wide(row, width_of(type), e.gathered.at(v).data), active(e, {}));
+  const Gathered& from = e.gathered.at(v);
+  return load_where(e, type, from.stored, from.data, row, active(e, {}));
 }
 
 }  // namespace rndn::codegen

@@ -47,7 +47,7 @@ Reg<Pred> same_elements(Emitter& e, const Lookup& lookup, Reg<U32> row, const Ke
   Reg<Pred> same;
   for (size_t c = 0; c < lookup.columns.size(); ++c) {
     const BasicType type = e.type_of(lookup.columns[c]);
-    const Element x = load_where(e, type, b.mad_wide(row, width_of(type), b.ld_param(lookup.data[c])), {});
+    const Element x = load_where(e, type, lookup.stored[c], b.ld_param(lookup.data[c]), row, {});
     Reg<S64> element = reg<S64>(in_register(e, convert(e, x, BasicType::i64)));
     same = same.valid() ? b.setp(Compare::eq, Combine::and_, element, key.elements[c], same)
                         : b.setp(Compare::eq, element, key.elements[c]);
@@ -136,6 +136,7 @@ void plan_lookup(Emitter& e, const Step& step) {
     const auto at = std::find(parameters.begin(), parameters.end(), v);
     if (at == parameters.end()) return refuse(e, "a look-up in what the kernel makes", step.id);
     lookup.columns.push_back(v);
+    lookup.stored.push_back(e.stored(v));
     code.columns.push_back(static_cast<uint32_t>(at - parameters.begin()));
   }
   const auto* number = std::get_if<std::vector<int64_t>>(&e.program.literals[step.operands[0].literal_id()].values);

@@ -307,7 +307,7 @@ void finish_kernel(Emitter& e) {
     const Element x = storable(e, finish_reduction(e, r.builtin, r.type, value, count));
     for (const Output& out : e.outputs) {
       if (out.kind != Output::reduced || out.variable != r.result) continue;
-      store_element(e, x, b.ld_param(out.data), 0, {});
+      store_element(e, x, b.ld_param(out.data), {});
       b.st<U64>(Space::global, Address(b.ld_param(out.size)), 1);
     }
   }

@@ -38,6 +38,30 @@ bool calls_math(const hir::Program& program) {
   return false;
 }
 
+// The functions of libdevice, where the program needs them. Null: it does not, or `why` says why they are not there.
+const ptx::Module* find_math(const hir::Program& program, const CompileOptions& options,
+                             std::optional<libdevice::Math>& own, std::string& why, Timings& timings) {
+  if (!calls_math(program)) return nullptr;
+  auto scope = timings.measure(Phase::ptx, "libdevice");
+  libdevice::Math* from = options.math;
+  if (!from) from = &own.emplace(libdevice::default_places(data::default_cache_directory()));
+  auto module = from->module();
+  if (module) return *module;
+  why = module.error().message;
+  return nullptr;
+}
+
+assembler::Options assembler_options(const CompileOptions& options, const isa::Target* target) {
+  return {.target = target,
+          .level = options.level,
+          .scheduler = options.scheduler,
+          .max_registers = options.max_registers,
+          .verify_passes = options.verify_passes,
+          .branch_inlining = options.branch_inlining,
+          .pool = options.pool,
+          .workspace = options.workspace};
+}
+
 // Code of all kernels but the refused ones, into c.code and, where it is wanted, c.ptx.
 Result<void> generate(Compiled& c, const CompileOptions& options, uint32_t ptx_target, const ptx::Module* math,
                       Timings& timings, const std::vector<std::string>& refused) {
@@ -151,17 +175,7 @@ Result<Compiled> compile_typed(Compiled c, const CompileOptions& options, Diagno
   const Error in_sink{Fault::input, ""};
   RETURN_IF_ERROR(check_cancelled());
   std::optional<libdevice::Math> own_math;
-  const ptx::Module* math = nullptr;
-  if (calls_math(c.program)) {
-    auto scope = timings.measure(Phase::ptx, "libdevice");
-    libdevice::Math* from = options.math;
-    if (!from) from = &own_math.emplace(libdevice::default_places(data::default_cache_directory()));
-    auto module = from->module();
-    if (module)
-      math = *module;
-    else
-      c.no_math = module.error().message;
-  }
+  const ptx::Module* math = find_math(c.program, options, own_math, c.no_math, timings);
   {
     auto scope = timings.measure(Phase::outliner);
     c.outlined = outliner::run(c.program,
@@ -194,14 +208,7 @@ Result<Compiled> compile_typed(Compiled c, const CompileOptions& options, Diagno
 
   switch (options.backend.kind) {
     case Backend::rndn: {
-      const assembler::Options to{.target = target,
-                                  .level = options.level,
-                                  .scheduler = options.scheduler,
-                                  .max_registers = options.max_registers,
-                                  .verify_passes = options.verify_passes,
-                                  .branch_inlining = options.branch_inlining,
-                                  .pool = options.pool,
-                                  .workspace = options.workspace};
+      const assembler::Options to = assembler_options(options, target);
       // An instruction that our assembler does not know yet is like a builtin without GPU code: its kernel is left out.
       while (!c.code.module.functions.empty()) {
         auto assembled = runtime::assemble(options.code_cache, c.code.module, to, timings);
@@ -236,6 +243,41 @@ Result<Compiled> compile_typed(Compiled c, const CompileOptions& options, Diagno
 }
 
 }  // namespace
+
+Result<CompiledKernel> compile_kernel(const Compiled& compiled, size_t kernel, const codegen::KernelEncodings& encodings,
+                                      Timings& timings) {
+  const CompileOptions& options = compiled.options;
+  const isa::Target* target = isa::find_target(options.target);
+  if (!target) return usage_error("there is no target `{}`", options.target);
+  std::optional<libdevice::Math> own_math;
+  std::string no_math;
+  codegen::Options how{.ptx_target = target->sm,
+                       .refused = std::vector<std::string>(compiled.outlined.kernels.size(), "it is another kernel"),
+                       .math = find_math(compiled.program, options, own_math, no_math, timings)};
+  how.refused[kernel].clear();
+  how.encodings.resize(kernel + 1);
+  how.encodings[kernel] = encodings;
+  ASSIGN_OR_RETURN(codegen::ModuleCode code, codegen::generate(compiled.outlined, how, timings));
+  CompiledKernel made{.code = std::move(code.kernels[kernel]), .ptx = {}, .cubin = {}, .reports = {}};
+  if (!made.code.refused.empty()) return input_error("{}", made.code.refused);
+  if (options.verify_passes)
+    if (const std::vector<std::string> problems = ptx::verify(code.module); !problems.empty())
+      return Error{Fault::internal, "the generated PTX is not valid: " + problems.front()};
+  if (options.backend.kind == Backend::rndn) {
+    ASSIGN_OR_RETURN(assembler::Assembled assembled,
+                     runtime::assemble(options.code_cache, code.module, assembler_options(options, target), timings));
+    made.cubin = std::move(assembled.cubin);
+    made.reports = std::move(assembled.kernels);
+    return made;
+  }
+  made.ptx = ptx::print(code.module);
+  if (options.backend.kind == Backend::ptxas) {
+    auto scope = timings.measure(Phase::encode, "ptxas");
+    ASSIGN_OR_RETURN(made.cubin, run_ptxas(options.backend.path, made.ptx, options.target, options.level,
+                                           options.max_registers));
+  }
+  return made;
+}
 
 // SASS of every kernel, an instruction per line with its address.
 Result<std::string> disassemble(const std::vector<std::byte>& file) {

@@ -94,6 +94,16 @@ Result<Compiled> compile_again(const Compiled& compiled, std::vector<uint32_t> n
 // Another typed program, with the options of `like`.
 Result<Compiled> compile_program(hir::Program program, const Compiled& like, Timings& timings);
 
+// One kernel of `compiled` again, for elements that lie in memory as `encodings` says, in a module of its own.
+struct CompiledKernel {
+  codegen::KernelCode code;
+  std::string ptx;               // as in Compiled
+  std::vector<std::byte> cubin;  // the same
+  std::vector<assembler::KernelReport> reports;
+};
+Result<CompiledKernel> compile_kernel(const Compiled& compiled, size_t kernel, const codegen::KernelEncodings& encodings,
+                                      Timings& timings);
+
 // The stage as text (cubin: the bytes), valid input for the program that reads that stage.
 Result<std::string> emit(const Compiled& compiled, Stage stage);
 

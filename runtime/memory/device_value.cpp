@@ -90,14 +90,6 @@ ItemPtr enumeration_item(std::shared_ptr<const data::Column> foreign, std::share
   return item;
 }
 
-operators::Type type_on_device(hir::BasicType type) {
-  switch (type) {
-#define BASIC_TYPE(id, name, letters, family, rank, bits, stored, rep, operators_, ...) \
-  case BasicType::id: return operators::Type::operators_;
-#include "frontend/types.def"
-#undef BASIC_TYPE
-  }
-  __builtin_unreachable();
-}
+operators::Type type_on_device(hir::BasicType type) { return *operators::type_of(type, {}); }
 
 }  // namespace rndn::runtime

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "outliner/outliner.h"
+#include "ptx/encodings/encodings.h"
 #include "runtime/memory/arena.h"
 #include "libraries/operators/api.h"
 #include "runtime/data/column.h"
@@ -44,6 +45,7 @@ struct Item {
   outliner::SizeId size_id = none<outliner::SizeId>();  // vectors of one program whose ids are equal are equally long
   Bounds bounds;
   bool ascending = false;                               // integers: no element is less than the one before it
+  encodings::Stored stored;                             // how the elements lie in `data`
   device::Address data = 0, size_slot = 0;              // on the device; 0: not there
   BufferPtr data_buffer, size_buffer;                   // what keeps them; may be null for memory that outlives the run
   const void* mapped_data = nullptr;                    // where the host sees `data` and
@@ -56,6 +58,7 @@ struct Item {
   bool foreign_rows = false;                            // the rows that this foreign key refers to, as i64
   device::Address offsets = 0;                          // cells: u64[capacity + 1]
   BufferPtr offsets_buffer;
+  ItemPtr decoded;     // the same in the plain form, once that was asked for
   ItemPtr translated;  // text: the same in another domain, the last that was asked for
   struct Piece {
     std::pair<uint64_t, uint64_t> range;  // first byte from 0, bytes
@@ -80,10 +83,12 @@ ItemPtr parts_item(Item::Kind kind, std::vector<ItemPtr> parts);
 // What holds for the elements of a column: of the stored integers, dictionary codes and row numbers.
 Bounds bounds_of(const data::Column& column);
 
-// Bytes of an element on the device: text is a 4-byte code.
-inline uint32_t device_width(hir::BasicType type) { return hir::is_text(type) ? 4 : data::plain_width(type); }
+// Bytes of so many elements of the vector on the device.
+inline uint64_t device_bytes(const Item& v, uint64_t elements) {
+  return encodings::find(v.stored).bytes(v.type, v.stored, elements);
+}
 
-// How elements of a type lie on the device, as operators see them.
+// Elements in the plain form, as operators see them.
 operators::Type type_on_device(hir::BasicType type);
 
 }  // namespace rndn::runtime

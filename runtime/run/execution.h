@@ -102,7 +102,8 @@ class Run {
   Result<uint64_t> size_of(Item& v);  // waits unless it is exact; then it is
   Result<void> to_device(const ItemPtr& v);
   Result<void> cells_to_device(const ItemPtr& v);
-  Result<void> widen(Item& v, const std::byte* from, operators::Type narrow, operators::Type wide);
+  Result<void> send(Item& v, const std::byte* from);
+  Result<ItemPtr> plain(const ItemPtr& v);
   Result<void> size_to_device(Item& v);
   Result<device::Address> size_slot(uint64_t size);
   Arena& arena_of(const Item& v);
@@ -142,6 +143,8 @@ class Run {
   Result<Geometry> geometry(const outliner::Kernel& kernel, const codegen::KernelCode& code, const hir::Function& f,
                             const std::vector<ItemPtr>& inputs, uint32_t resident_blocks) const;
   Result<ItemPtr> make_output(const Step& s, size_t i, uint64_t elements, const std::vector<ItemPtr>& inputs);
+  Result<KernelVariant*> variant(const Step& s, codegen::KernelEncodings key);
+  Result<void> allocate_output(const Step& s, size_t i, Item& made);
   // Device memory for the vector that becomes result i of the step, at its capacity, the size slot behind it.
   Result<void> allocate_result(const Step& s, size_t i, Item& made);
   Result<ItemPtr> copy_input(const Step& s, size_t i, uint32_t parameter, const ItemPtr& input, bool sole);
@@ -216,6 +219,7 @@ class Run {
   Result<bool> same_lengths(std::span<const ItemPtr> columns);
   Result<operators::Vector> column(const ItemPtr& v);
   Result<void> to_comparable(ItemPtr& a, ItemPtr& b, bool ordered = false);
+  Result<void> to_one_form(ItemPtr& a, ItemPtr& b);
   Result<ItemPtr> convert(const ItemPtr& v, hir::BasicType to);
   Result<operators::Vector> key_codes(ItemPtr v);
   Result<std::vector<operators::Vector>> group_keys(std::span<const ItemPtr> columns, std::vector<ItemPtr>& parts);

@@ -204,18 +204,61 @@ Result<ItemPtr> Run::make_output(const Step& s, size_t i, uint64_t elements, con
     }
   }
   if (made->capacity > data::longest_vector) return too_long(made->capacity);
-  RETURN_IF_ERROR(allocate_result(s, i, *made));
-  if (list) {  // the kernel writes the number of cells
-    list->size_slot = made->size_slot;
-    list->size_buffer = made->data_buffer;
-    if (made->exact) made->size_slot = 0;
-    return list;
+  return list ? list : made;
+}
+
+// Memory for a result of make_output, once its form is known.
+Result<void> Run::allocate_output(const Step& s, size_t i, Item& made) {
+  if (made.kind != Item::cells) return allocate_result(s, i, made);
+  Item& elements = *made.parts[0];
+  RETURN_IF_ERROR(allocate_result(s, i, elements));
+  made.size_slot = elements.size_slot;  // the kernel writes the number of cells
+  made.size_buffer = elements.data_buffer;
+  if (elements.exact) elements.size_slot = 0;
+  return {};
+}
+
+namespace {
+
+Item& elements_of(Item& v) { return v.kind == Item::cells ? *v.parts[0] : v; }
+
+// The form of a kernel's result: fewer bytes where bounds allow it and there are many.
+encodings::Stored form_of_result(const Item& v) {
+  constexpr uint64_t many = 1024;
+  if (v.capacity < many) return {};
+  Bounds b = v.bounds;
+  if (hir::is_text(v.type)) {
+    if (!v.domain) return {};
+    b = {0, static_cast<int64_t>(std::max<uint64_t>(1, v.domain->count())) - 1};
+  } else if (encodings::rep_of(v.type) != encodings::Rep::s64) {
+    return {};  // sorts and groups know the bounds, and other operators the type
   }
-  return made;
+  const encodings::Facts facts{.known = b.known(), .min = b.min, .max = b.max};
+  return encodings::find(encodings::Kind::narrow).fits(v.type, facts).value_or(encodings::Stored{});
+}
+
+}  // namespace
+
+// The kernel's code for elements in these forms, made when they first come so.
+Result<KernelVariant*> Run::variant(const Step& s, codegen::KernelEncodings key) {
+  for (std::vector<encodings::Stored>* forms : {&key.parameters, &key.results})
+    while (!forms->empty() && forms->back() == encodings::Stored{}) forms->pop_back();
+  KernelState& state = plan_.kernels[s.kernel];
+  for (const auto& known : state.variants)
+    if (known->encodings == key) return known.get();
+  auto made = std::make_unique<KernelVariant>();
+  ASSIGN_OR_RETURN(CompiledKernel compiled, compile_kernel(plan_.compiled, s.kernel, key, timings_));
+  auto scope = timings_.measure(Phase::load);
+  made->encodings = std::move(key);
+  made->code = std::move(compiled.code);
+  ASSIGN_OR_RETURN(made->module, engine_.load(compiled.cubin, compiled.ptx, plan_.compiled.level));
+  RETURN_IF_ERROR(made->find(device_, made->module->handle, compiled.reports));
+  state.variants.push_back(std::move(made));
+  return state.variants.back().get();
 }
 
 Result<void> Run::allocate_result(const Step& s, size_t i, Item& made) {
-  const uint64_t bytes = (made.capacity * device_width(made.type) + 255) / 256 * 256;
+  const uint64_t bytes = (device_bytes(made, made.capacity) + 255) / 256 * 256;
   const uint32_t slot = i < s.outputs.size() ? s.outputs[i] : no_slot;
   const bool mapped = bytes <= mapped_result_limit && (slot == no_slot || !plan_.steps.read_on_device[slot]);
   ASSIGN_OR_RETURN(made.data_buffer, (mapped ? engine_.mapped : engine_.buffers).allocate(bytes + 8));
@@ -244,7 +287,7 @@ Result<ItemPtr> Run::copy_input(const Step& s, size_t i, uint32_t parameter, con
     return made;
   }
   RETURN_IF_ERROR(allocate_result(s, i, *made));
-  RETURN_IF_ERROR(device_.copy(made->data, input->data, input->capacity * device_width(input->type)));
+  RETURN_IF_ERROR(device_.copy(made->data, input->data, device_bytes(*input, input->capacity)));
   RETURN_IF_ERROR(device_.copy(made->size_slot, input->size_slot, 8));
   pending_ = true;
   return made;
@@ -274,9 +317,10 @@ static uint64_t word_of(const data::Value& number, uint32_t part) {
 
 Result<void> Run::launch(const Step& s) {
   const outliner::Kernel& kernel = plan_.compiled.outlined.kernels[s.kernel];
-  const codegen::KernelCode& code = plan_.compiled.code.kernels[s.kernel];
   const hir::Function& f = program().functions[kernel.function];
   KernelState& state = plan_.kernels[s.kernel];
+  // What holds for all variants.
+  const codegen::KernelCode& common = state.variants[0]->code;
   ASSIGN_OR_RETURN(std::vector<ItemPtr> inputs, items(s.inputs));
   ASSIGN_OR_RETURN(const Sizes sizes, sizes_hold(kernel, f, inputs));
   switch (sizes) {
@@ -308,12 +352,12 @@ Result<void> Run::launch(const Step& s) {
       RETURN_IF_ERROR(to_device(inputs[i]));
   }
   std::vector<std::vector<uint64_t>> tables;
-  for (const codegen::KernelCode::Lookup& l : code.lookups) {
+  for (const codegen::KernelCode::Lookup& l : common.lookups) {
     ASSIGN_OR_RETURN(const operators::Lookup* table, lookup_table(l, given, inputs));
     if (!table) return fall_back(s, "it looks up keys of more than 64 bits");
     tables.push_back(table->words);
   }
-  ASSIGN_OR_RETURN(Geometry g, geometry(kernel, code, f, inputs, state.resident_blocks));
+  ASSIGN_OR_RETURN(Geometry g, geometry(kernel, common, f, inputs, state.variants[0]->resident_blocks));
   const std::vector<VariableBounds> bounds = bounds_in(program(), f, g.elements, inputs);
 
   std::vector<ItemPtr> outputs(f.result_types.size());
@@ -331,8 +375,9 @@ Result<void> Run::launch(const Step& s) {
   }
   for (size_t i = 0; i < outputs.size(); ++i) {
     if (outputs[i]) continue;
-    const int32_t start = i < code.starts_as.size() ? code.starts_as[i] : -1;
+    const int32_t start = i < common.starts_as.size() ? common.starts_as[i] : -1;
     if (start >= 0) {
+      ASSIGN_OR_RETURN(inputs[static_cast<size_t>(start)], plain(inputs[static_cast<size_t>(start)]));
       const ItemPtr input = inputs[static_cast<size_t>(start)];
       inputs[static_cast<size_t>(start)] = nullptr;  // not an owner while they are counted
       // Owners otherwise: the slot, the inputs as given, and `input`.
@@ -354,6 +399,18 @@ Result<void> Run::launch(const Step& s) {
       elements.domain = domains[static_cast<size_t>(state.texts.of[statement.results[i].id])];
     }
   }
+  codegen::KernelEncodings forms;
+  for (const ItemPtr& input : inputs) forms.parameters.push_back(elements_of(*input).stored);
+  for (size_t i = 0; i < outputs.size(); ++i) {
+    Item& elements = elements_of(*outputs[i]);
+    if (i < common.may_be_encoded.size() && common.may_be_encoded[i]) elements.stored = form_of_result(elements);
+    forms.results.push_back(elements.stored);
+    if (!outputs[i]->data && !elements.data) RETURN_IF_ERROR(allocate_output(s, i, *outputs[i]));
+  }
+  ASSIGN_OR_RETURN(KernelVariant* const variant, this->variant(s, std::move(forms)));
+  const codegen::KernelCode& code = variant->code;
+  variant->describe(state.report);
+  ASSIGN_OR_RETURN(g, geometry(kernel, code, f, inputs, variant->resident_blocks));
   RETURN_IF_ERROR(reserve_scratch(codegen::scratch_bytes(code, g.elements, g.grid)));
 
   std::vector<uint64_t> parameters;
@@ -401,14 +458,14 @@ Result<void> Run::launch(const Step& s) {
     // The simulator runs the kernel in the call; a GPU's time is credited when the host has waited for it.
     auto scope = timings_.measure(device_.info().is_simulator ? Phase::kernels : Phase::overhead, code.name);
     auto queued =
-        device_.launch(state.handle, {g.grid, 1, 1}, {code.block_size, 1, 1}, 0, std::as_bytes(std::span(parameters)));
+        device_.launch(variant->handle, {g.grid, 1, 1}, {code.block_size, 1, 1}, 0, std::as_bytes(std::span(parameters)));
     if (!queued) return launch_error(queued.error(), code.name, place_of(s.function));
   }
   if (plan_.options.measure_kernels) {
     ASSIGN_OR_RETURN(launched.last_mark, device_.record_mark());
   }
   ++state.report.launches;
-  state.report.floor_bytes = code.floor_bytes_per_element * g.elements;
+  state.report.floor_bytes = code.floor_bits_per_element * g.elements / 8;
   if (can_fail) {
     uint64_t kept = 0;
     for (const ItemPtr& v : given)

@@ -95,10 +95,16 @@ std::vector<ItemPtr> columns_of(const ItemPtr& v) {
 
 // --- Arguments and results ---
 
-// On the device, as operators see it. Text: codes of the item's own domain.
-Result<operators::Vector> Run::column(const ItemPtr& v) {
-  RETURN_IF_ERROR(to_device(v));
-  operators::Vector out{.type = type_on_device(v->type), .data = v->data, .capacity = v->capacity};
+// On the device, as operators see it: as its elements lie, where they know that form. Text: codes of the item's own domain.
+Result<operators::Vector> Run::column(const ItemPtr& given) {
+  RETURN_IF_ERROR(to_device(given));
+  ItemPtr v = given;
+  std::optional<operators::Type> type = operators::type_of(v->type, v->stored);
+  if (!type) {
+    ASSIGN_OR_RETURN(v, plain(v));
+    type = type_on_device(v->type);
+  }
+  operators::Vector out{.type = *type, .data = v->data, .capacity = v->capacity};
   if (!v->exact) out.size_slot = v->size_slot;
   Bounds b = v->bounds;
   if (hir::is_text(v->type) && !b.known() && v->domain && v->domain->count())
@@ -114,6 +120,7 @@ Result<operators::Vector> Run::column(const ItemPtr& v) {
 
 ItemPtr Run::from_vector(const operators::Vector& v, BasicType type, OperatorMemory& memory) const {
   ItemPtr made = new_vector(type, v.capacity, v.size_slot == 0);
+  made->stored = operators::stored_of(type, v.type);
   made->data = v.data;
   made->data_buffer = memory.buffer(v.data);
   if (v.size_slot) {
@@ -150,6 +157,21 @@ Result<ItemPtr> Run::translate(const ItemPtr& v, Address table, uint64_t entries
 
 Result<ItemPtr> Run::convert(const ItemPtr& v, BasicType to) {
   if (v->type == to) return v;
+  if (hir::is_integer(v->type) && hir::is_integer(to) && encodings::plain_bytes(v->type) < encodings::plain_bytes(to)) {
+    // The same elements are those of the wider type in a narrow form.
+    RETURN_IF_ERROR(to_device(v));
+    if (const auto form = operators::type_of(v->type, v->stored)) {
+      auto made = std::make_shared<Item>(*v);
+      made->host.reset();
+      made->column = nullptr;
+      made->fields = nullptr;
+      made->decoded = nullptr;
+      made->lifetime = Item::of_run;
+      made->type = to;
+      made->stored = operators::stored_of(to, *form);
+      return made;
+    }
+  }
   ASSIGN_OR_RETURN(operators::Vector from, column(v));
   OperatorMemory memory(*this, engine_.buffers);
   ASSIGN_OR_RETURN(operators::Vector made, sql_->convert(from, type_on_device(to), memory));
@@ -178,6 +200,16 @@ Result<void> Run::to_comparable(ItemPtr& a, ItemPtr& b, bool ordered) {
   const BasicType type = hir::widest(a->type, b->type);
   ASSIGN_OR_RETURN(a, convert(a, type));
   ASSIGN_OR_RETURN(b, convert(b, type));
+  return {};
+}
+
+// Two vectors of one type whose elements operators compare as they lie.
+Result<void> Run::to_one_form(ItemPtr& a, ItemPtr& b) {
+  RETURN_IF_ERROR(to_device(a));
+  RETURN_IF_ERROR(to_device(b));
+  if (a->stored == b->stored) return {};
+  ASSIGN_OR_RETURN(a, plain(a));
+  ASSIGN_OR_RETURN(b, plain(b));
   return {};
 }
 
@@ -356,7 +388,14 @@ Result<void> Run::aggregate(const Step& s) {
   for (const Step::Reduction& r : s.reductions) {
     operators::Aggregate a{.reduce = reduce_of(r.reduce), .result = type_on_device(r.type)};
     if (a.reduce != operators::Reduce::len) {
-      ASSIGN_OR_RETURN(a.values, key_codes(in[r.input]));
+      ItemPtr v = in[r.input];
+      RETURN_IF_ERROR(to_device(v));
+      const bool as_it_lies = a.reduce == operators::Reduce::distinct ||
+                              (a.reduce == operators::Reduce::sum && v->stored.is_signed);
+      if (!as_it_lies) {
+        ASSIGN_OR_RETURN(v, plain(v));
+      }
+      ASSIGN_OR_RETURN(a.values, key_codes(v));
     }
     wanted.push_back(a);
   }
@@ -512,6 +551,7 @@ Result<void> Run::join(const Step& s) {
       return fall_back(s, "complex numbers have no order", Arguments::perhaps_wrong);
     if (left[i]->type != right[i]->type && !text)
       return fall_back(s, "columns of types that do not compare", Arguments::perhaps_wrong);
+    RETURN_IF_ERROR(to_one_form(left[i], right[i]));
     ASSIGN_OR_RETURN(l[i], column(left[i]));
     ASSIGN_OR_RETURN(r[i], column(right[i]));
   }
@@ -537,6 +577,11 @@ Result<void> Run::member(const Step& s) {
     return fall_back(s, "arguments of types that do not compare", Arguments::perhaps_wrong);
   ASSIGN_OR_RETURN(operators::Vector a, column(x));
   ASSIGN_OR_RETURN(operators::Vector b, column(set));
+  if (!operators::are_comparable(a.type, b.type)) {
+    RETURN_IF_ERROR(to_one_form(x, set));
+    ASSIGN_OR_RETURN(a, column(x));
+    ASSIGN_OR_RETURN(b, column(set));
+  }
   OperatorMemory memory(*this, engine_.buffers);
   auto scope = timings_.measure(library_phase(), "member");
   ASSIGN_OR_RETURN(operators::Vector made, sql_->member(a, b, memory));
@@ -554,6 +599,7 @@ Result<void> Run::index_of(const Step& s) {
   RETURN_IF_ERROR(to_comparable(x, y));
   if (x->type != y->type && !hir::is_text(x->type))
     return fall_back(s, "arguments of types that do not compare", Arguments::perhaps_wrong);
+  RETURN_IF_ERROR(to_one_form(x, y));
   ASSIGN_OR_RETURN(operators::Vector a, column(x));
   ASSIGN_OR_RETURN(operators::Vector b, column(y));
   OperatorMemory memory(*this, engine_.buffers);
@@ -591,7 +637,23 @@ Result<void> Run::scan(const Step& s) {
 
 // --- Runs of elements ---
 
-Result<ItemPtr> Run::concatenate(BasicType type, std::span<const Stretch> stretches) {
+Result<ItemPtr> Run::concatenate(BasicType type, std::span<const Stretch> parts) {
+  // All in one form, in which zeros are zeros.
+  std::vector<Stretch> stretches(parts.begin(), parts.end());
+  std::optional<encodings::Stored> form;
+  bool same = true, zeros = false;
+  for (const Stretch& part : stretches) {
+    zeros |= !part.from;
+    if (part.from && !form) form = part.from->stored;
+    same = same && (!part.from || part.from->stored == *form);
+  }
+  if (form && (!same || !encodings::find(*form).addressed() || (zeros && form->reference))) {
+    for (Stretch& part : stretches)
+      if (part.from) {
+        ASSIGN_OR_RETURN(part.from, plain(part.from));
+      }
+    form.reset();
+  }
   uint64_t count = 0;
   Bounds bounds;
   DomainPtr domain;
@@ -607,7 +669,8 @@ Result<ItemPtr> Run::concatenate(BasicType type, std::span<const Stretch> stretc
   ItemPtr made = new_vector(type, count, true);
   if (known) made->bounds = bounds;
   made->domain = domain;
-  const uint64_t width = device_width(type);
+  if (form) made->stored = *form;
+  const uint64_t width = device_bytes(*made, 1);
   ASSIGN_OR_RETURN(made->data_buffer, engine_.buffers.allocate(std::max<uint64_t>(1, count * width)));
   made->data = made->data_buffer->address;
   Address to = made->data;
@@ -769,7 +832,7 @@ Result<void> Run::sub_string(const Step& s) {
   auto made = std::make_shared<Item>(*x);
   made->host.reset();
   made->column = nullptr;
-  made->translated = nullptr;
+  made->translated = made->decoded = nullptr;
   made->pieces.clear();
   made->domain = domain->pieces(piece.first, piece.second);
   x->pieces.push_back({piece, made});

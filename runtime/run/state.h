@@ -2,6 +2,8 @@
 #pragma once
 #include <map>
 #include <memory>
+#include <optional>
+#include <span>
 #include <vector>
 
 #include "libraries/operators/api.h"
@@ -22,15 +24,6 @@ struct OperatorSet {
   std::unique_ptr<operators::Operators> operators;
 };
 
-// A compiled kernel and what its launches need.
-struct KernelState {
-  device::KernelHandle handle{};
-  device::KernelInfo info;
-  uint32_t resident_blocks = 1;  // of the whole device at once: the persistent grid
-  KernelReport report;
-  TextClasses texts;
-};
-
 // A cubin on the device, for all plans that have the same code: programs that differ only in numbers that they pass.
 struct LoadedModule {
   device::Device& device;
@@ -41,6 +34,28 @@ struct LoadedModule {
       : device(d), handle(h), cubin(std::move(c)) {}
   LoadedModule(const LoadedModule&) = delete;
   ~LoadedModule() { (void)device.unload_module(handle); }
+};
+
+// The code of a kernel for elements that lie in memory as `encodings` says.
+struct KernelVariant {
+  codegen::KernelEncodings encodings;  // without plain ones at the end
+  codegen::KernelCode code;
+  std::shared_ptr<LoadedModule> module;  // its own; none: it is in the plan's
+  device::KernelHandle handle{};
+  device::KernelInfo info;
+  uint32_t instructions = 0;
+  uint32_t resident_blocks = 1;  // of the whole device at once: the persistent grid
+
+  Result<void> find(device::Device& device, device::ModuleHandle in,
+                    std::span<const assembler::KernelReport> reports);
+  void describe(KernelReport& report) const;
+};
+
+// A compiled kernel and what its launches need. The first variant is that of plain elements; others are made when vectors first come so.
+struct KernelState {
+  std::vector<std::unique_ptr<KernelVariant>> variants;
+  KernelReport report;
+  TextClasses texts;
 };
 
 // Launches since the last wait.
@@ -116,7 +131,7 @@ struct Engine::State {
   void forget_domain(const void* key);
   uint64_t evictions = 0;  // so far: what graphs read may be gone
   std::vector<std::weak_ptr<LoadedModule>> modules;
-  Result<std::shared_ptr<LoadedModule>> load(const Compiled& compiled);
+  Result<std::shared_ptr<LoadedModule>> load(const std::vector<std::byte>& cubin, const std::string& ptx, int level);
   std::string lost;        // why nothing runs on the device any more; empty: it does
   Result<void> check_device() const;
   void note(const Error& error) {

@@ -144,7 +144,7 @@ Result<ItemPtr> Run::text_image(const ItemPtr& x, const TextCall& call, bool val
     made->host.reset();
     made->column = nullptr;
     made->fields = nullptr;
-    made->translated = nullptr;
+    made->translated = made->decoded = nullptr;
     made->pieces.clear();
     made->domain = image.texts;
     return made;

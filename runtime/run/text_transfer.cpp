@@ -41,30 +41,18 @@ DomainPtr Run::domain_of(Item& v) {
 Result<void> Run::codes_to_device(Item& v) {
   (void)domain_of(v);
   ASSIGN_OR_RETURN(uint64_t size, size_of(v));
-  if (!v.codes_are_rows && v.column->width < 4 && size) {
-    const std::byte* codes = v.column->data->data();
-    if (v.column->width == 1) {
-      RETURN_IF_ERROR(widen(v, codes, operators::Type::u8, operators::Type::u32));
-    } else {
-      std::vector<uint32_t> wide(size);
-      for (uint64_t i = 0; i < size; ++i) wide[i] = v.column->as<uint16_t>()[i];
-      ASSIGN_OR_RETURN(v.data_buffer, arena_of(v).allocate(size * 4));
-      RETURN_IF_ERROR(device_.copy_to_device(v.data_buffer->address, wide.data(), size * 4));
-    }
-    v.data = v.data_buffer->address;
-    return {};
+  v.stored = {};
+  if (!v.codes_are_rows) {
+    const data::Column& c = *v.column;
+    if (c.width < 4) v.stored = {.kind = encodings::Kind::narrow, .bytes = static_cast<uint8_t>(c.width)};
+    return send(v, c.data ? c.data->data() : nullptr);
   }
   ASSIGN_OR_RETURN(v.data_buffer, arena_of(v).allocate(size * 4));
   v.data = v.data_buffer->address;
   std::vector<uint32_t> piece(std::min<uint64_t>(size, 1 << 20));
   for (uint64_t at = 0; at < size; at += piece.size()) {
     const uint64_t n = std::min<uint64_t>(piece.size(), size - at);
-    if (v.codes_are_rows) {
-      for (uint64_t i = 0; i < n; ++i) piece[i] = static_cast<uint32_t>(at + i);
-    } else {
-      const data::Column& c = *v.column;
-      std::memcpy(piece.data(), c.as<uint32_t>() + at, 4 * n);
-    }
+    for (uint64_t i = 0; i < n; ++i) piece[i] = static_cast<uint32_t>(at + i);
     RETURN_IF_ERROR(device_.copy_to_device(v.data + 4 * at, piece.data(), 4 * n));
   }
   return {};
@@ -255,6 +243,7 @@ Result<ItemPtr> Run::in_domain(const ItemPtr& v, const DomainPtr& domain) {
     } else {
       RETURN_IF_ERROR(to_device(v));
       ASSIGN_OR_RETURN(ItemPtr codes, translate(v, ranks, own->count()));
+      ranked->stored = codes->stored;
       ranked->data = codes->data;
       ranked->data_buffer = codes->data_buffer;
       ranked->size_slot = codes->size_slot;
@@ -269,6 +258,7 @@ Result<ItemPtr> Run::in_domain(const ItemPtr& v, const DomainPtr& domain) {
     v->translated = at;
     return at;
   }
+  made->stored = at->stored;
   made->data = at->data;
   made->data_buffer = at->data_buffer;
   made->size_slot = at->size_slot;
@@ -277,6 +267,7 @@ Result<ItemPtr> Run::in_domain(const ItemPtr& v, const DomainPtr& domain) {
   if (!domain->extends(*from)) {
     ASSIGN_OR_RETURN(device::Address table, from->translation(domain, text_tools()));
     ASSIGN_OR_RETURN(ItemPtr codes, translate(at, table, from->count()));
+    made->stored = codes->stored;
     made->data = codes->data;
     made->data_buffer = codes->data_buffer;
     made->size_slot = codes->size_slot;

@@ -103,7 +103,7 @@ Result<void> Run::bring_back(std::span<const ItemPtr> results) {
     }
   }
   for (const ItemPtr& v : missing) {
-    const uint64_t bytes = v->capacity * device_width(v->type);
+    const uint64_t bytes = device_bytes(*v, v->capacity);
     if (bytes == 0 || bytes > most) continue;
     ASSIGN_OR_RETURN(v->mapped_buffer, engine_.mapped.allocate(bytes));
     RETURN_IF_ERROR(device_.copy(v->mapped_buffer->address, v->data, bytes));
@@ -131,14 +131,16 @@ Result<Value> Run::to_host(Item& v) {
       ASSIGN_OR_RETURN(uint64_t size, size_of(v));
       if (!v.data && !v.codes_are_rows && size) break;
       RETURN_IF_ERROR(wait());
-      expect_memory(size * device_width(v.type));
-      std::vector<std::byte> bytes(size * device_width(v.type));
+      expect_memory(device_bytes(v, size) + size * encodings::plain_bytes(v.type));
+      const encodings::Encoding& form = encodings::find(v.stored);
+      std::vector<std::byte> stored(device_bytes(v, size)), bytes(size * encodings::plain_bytes(v.type));
       if (v.codes_are_rows && !v.data) {
         for (uint32_t i = 0; i < size; ++i) std::memcpy(bytes.data() + 4 * uint64_t{i}, &i, 4);
       } else if (v.mapped_data && size) {
-        std::memcpy(bytes.data(), v.mapped_data, bytes.size());
+        form.restore(v.type, v.stored, static_cast<const std::byte*>(v.mapped_data), size, bytes.data());
       } else {
-        RETURN_IF_ERROR(device_.copy_to_host(bytes.data(), v.data, bytes.size()));
+        RETURN_IF_ERROR(device_.copy_to_host(stored.data(), v.data, stored.size()));
+        form.restore(v.type, v.stored, stored.data(), size, bytes.data());
       }
       if (hir::is_text(v.type)) {
         if (const auto texts = domain_of(v)->texts()) {  // the value refers to the dictionary
@@ -232,24 +234,20 @@ Result<void> Run::to_device(const ItemPtr& item) {
     if (hir::is_text(v.type)) {
       RETURN_IF_ERROR(codes_to_device(v));
     } else {
-      const uint64_t bytes = v.capacity * data::plain_width(v.type);
-      if (v.foreign_rows && v.column->foreign_rows->size() < bytes) {  // travels as 4 bytes per row
-        RETURN_IF_ERROR(widen(v, v.column->foreign_rows->data(), operators::Type::i32, operators::Type::i64));
+      const std::byte* from = nullptr;
+      v.stored = {};
+      if (v.foreign_rows) {
+        from = v.column->foreign_rows->data();
+        if (v.column->foreign_rows->size() < 8 * v.capacity)
+          v.stored = {.kind = encodings::Kind::narrow, .bytes = 4, .is_signed = true};
+      } else if (v.column) {
+        if (v.column->encoding != data::Encoding::plain || v.column->width != data::plain_width(v.type))
+          return Error{Fault::internal, "a step reads a column of an encoding that it does not know"};
+        from = v.column->data ? v.column->data->data() : nullptr;
       } else {
-        const std::byte* from = nullptr;
-        if (v.foreign_rows) {
-          from = v.column->foreign_rows->data();
-        } else if (v.column) {
-          if (v.column->encoding != data::Encoding::plain || v.column->width != data::plain_width(v.type))
-            return Error{Fault::internal, "a step reads a column of an encoding that it does not know"};
-          from = v.column->data ? v.column->data->data() : nullptr;
-        } else {
-          from = v.host->bytes ? v.host->bytes->data() : nullptr;
-        }
-        ASSIGN_OR_RETURN(v.data_buffer, arena_of(v).allocate(bytes));
-        RETURN_IF_ERROR(device_.copy_to_device(v.data_buffer->address, from, bytes));
+        from = v.host->bytes ? v.host->bytes->data() : nullptr;
       }
-      v.data = v.data_buffer->address;
+      RETURN_IF_ERROR(send(v, from));
     }
     if (v.lifetime == Item::of_engine) engine_.uploaded.push_back({item, 0});
   }
@@ -260,17 +258,33 @@ Result<void> Run::to_device(const ItemPtr& item) {
   return size_to_device(v);
 }
 
-// Sends a column in the width that it has and widens it on the device.
-Result<void> Run::widen(Item& v, const std::byte* from, operators::Type narrow, operators::Type wide) {
-  const uint64_t bytes = v.capacity * operators::width(narrow);
-  ASSIGN_OR_RETURN(BufferPtr sent, arena_of(v).allocate(bytes));
-  RETURN_IF_ERROR(device_.copy_to_device(sent->address, from, bytes));
-  OperatorMemory memory(*this, arena_of(v));
-  ASSIGN_OR_RETURN(operators::Vector made,
-                   sql_->convert({.type = narrow, .data = sent->address, .capacity = v.capacity}, wide, memory));
-  note_library_launches();
-  v.data_buffer = memory.buffer(made.data);
-  return {};
+// The elements as they lie at `from`, in the vector's form.
+Result<void> Run::send(Item& v, const std::byte* from) {
+  const uint64_t bytes = device_bytes(v, v.capacity);
+  ASSIGN_OR_RETURN(v.data_buffer, arena_of(v).allocate(bytes));
+  v.data = v.data_buffer->address;
+  return device_.copy_to_device(v.data, from, bytes);
+}
+
+// The vector with its elements in the plain form, for what knows no other: itself, or an item that it remembers.
+Result<ItemPtr> Run::plain(const ItemPtr& v) {
+  RETURN_IF_ERROR(to_device(v));
+  if (v->stored == encodings::Stored{}) return v;
+  if (!v->decoded) {
+    operators::Vector from{.data = v->data, .size_slot = v->exact ? 0 : v->size_slot, .capacity = v->capacity};
+    OperatorMemory memory(*this, arena_of(*v));
+    ASSIGN_OR_RETURN(const operators::Vector made, sql_->decode(from, v->type, v->stored, memory));
+    note_library_launches();
+    ItemPtr item = from_vector(made, v->type, memory);
+    item->lifetime = v->lifetime;
+    item->size_id = v->size_id;
+    item->bounds = v->bounds;
+    item->ascending = v->ascending;
+    item->domain = v->domain;
+    v->decoded = std::move(item);
+  }
+  RETURN_IF_ERROR(to_device(v->decoded));
+  return v->decoded;
 }
 
 Result<void> Run::cells_to_device(const ItemPtr& item) {

@@ -38,7 +38,7 @@ TEST(Codegen, QuerySixInterface) {
   EXPECT_EQ(k.name, "main_1");
   EXPECT_EQ(k.block_size, 256u);
   EXPECT_EQ(k.items_per_thread, 2u);
-  EXPECT_EQ(k.floor_bytes_per_element, 28u);
+  EXPECT_EQ(k.floor_bits_per_element, 8 * 28u);
   EXPECT_EQ(k.scratch_fixed_bytes, 16u);
   EXPECT_EQ(k.scratch_bytes_per_block, 8u);
   std::vector<std::pair<ParameterRole, uint32_t>> roles;

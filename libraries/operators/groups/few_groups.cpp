@@ -423,7 +423,7 @@ uint64_t key_bytes(const Word& word) {
   uint64_t bytes = 0;
   for (const Part& p : word.parts)
     bytes += p.source == Source::u8 || p.source == Source::rank8 ? 1
-             : p.source == Source::u16                           ? 2
+             : p.source == Source::u16 || p.source == Source::rank16 ? 2
              : is_wide(p.source)                                 ? 8
                                                                  : 4;
   return bytes;

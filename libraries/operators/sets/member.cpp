@@ -87,7 +87,7 @@ void store_shared(Builder& b, const Element& e, At at) {
   }
 }
 
-uint32_t build_loop(ptx::Module& module, std::string_view name, Type type) {
+uint32_t build_loop(ptx::Module& module, std::string_view name, Type type, Type y_type) {
   Builder b(module, std::string(name));
   b.set_block_size(block_threads);
   const VectorParameters x = vector_parameters(b, "x"), y = vector_parameters(b, "y");
@@ -117,7 +117,7 @@ uint32_t build_loop(ptx::Module& module, std::string_view name, Type type) {
     b.when(b.setp(ptx::Compare::eq, reload, 0)).bra(loaded);
     b.bar_sync();
     Reg<U32> from = b.min(b.add(begin, t.tid), b.sub(m, 1));
-    store_shared(b, load_element(b, type, element_at(b, y_data, from, width(type))),
+    store_shared(b, load_element(b, y_type, element_at(b, y_data, from, width(y_type))),
                  At(b.mad_lo(t.tid, held, b.address_of_32(shared))));
     b.bar_sync();
     b.assign(fresh, 0);
@@ -402,7 +402,7 @@ Result<MemberTable> build_member(Library& library, const Vector& y, Memory& memo
 Result<Vector> member(Library& library, const Options& options, const Vector& x, const Vector& y, Memory& memory) {
   const Vector both[] = {x, y};
   RETURN_IF_ERROR(check_rows(both));
-  if (x.type != y.type)
+  if (!are_comparable(x.type, y.type))
     return input_error("member compares elements of one type, got {} and {}", type_name(x.type), type_name(y.type));
   Vector out{.type = Type::u8, .capacity = x.capacity, .min = 0, .max = 1};
   ASSIGN_OR_RETURN(out.data, memory.result(x.capacity));
@@ -415,9 +415,9 @@ Result<Vector> member(Library& library, const Options& options, const Vector& x,
   const bool loop = options.member == Options::Member::loop ||
                     (options.member == Options::Member::automatic && y.capacity <= largest_loop);
   if (loop || y.capacity == 0) {
-    ASSIGN_OR_RETURN(const Kernel* kernel, library.kernel(std::string("member_loop_") + type_name(x.type),
+    ASSIGN_OR_RETURN(const Kernel* kernel, library.kernel(fmt::format("member_loop_{}_{}", type_name(x.type), type_name(y.type)),
                                                           [&](ptx::Module& m, std::string_view name) {
-                                                            return build_loop(m, name, x.type);
+                                                            return build_loop(m, name, x.type, y.type);
                                                           }));
     add(a, x);
     add(a, y);
@@ -426,7 +426,8 @@ Result<Vector> member(Library& library, const Options& options, const Vector& x,
     return out;
   }
   ASSIGN_OR_RETURN(const MemberTable table, build_member(library, y, memory));
-  const KeyShape& shape = table.layout.shape;
+  KeyShape shape = table.layout.shape;
+  shape.columns[0].type = x.type;
   const std::string suffix = shape.name();
   const bool bitmap = table.kind == MemberTable::bitmap;
   ASSIGN_OR_RETURN(const Kernel* probe, library.kernel((bitmap ? "member_bitmap_probe_" : "member_set_probe_") + suffix,

@@ -9,7 +9,7 @@ namespace {
 constexpr uint32_t items = 4;
 constexpr uint32_t tile_rows = block_threads * items;
 
-uint32_t build_translate(ptx::Module& module, std::string_view name) {
+uint32_t build_translate(ptx::Module& module, std::string_view name, Type type) {
   Builder b(module, std::string(name));
   b.set_block_size(block_threads);
   const VectorParameters codes = vector_parameters(b, "codes");
@@ -28,7 +28,7 @@ uint32_t build_translate(ptx::Module& module, std::string_view name) {
   for_tiles(b, tiles_of(b, n, tile_rows), [&](Reg<U32> tile) {
     Reg<U32> first = b.mad_lo(tile, tile_rows, t.tid), code[items];
     for (uint32_t k = 0; k < items; ++k)
-      code[k] = b.ld_nc<U32>(element_at(b, data, b.min(b.add(first, k * block_threads), last), 4));
+      code[k] = b.mov(load_element(b, type, element_at(b, data, b.min(b.add(first, k * block_threads), last), width(type))).u32);
     for (uint32_t k = 0; k < items; ++k) {
       Reg<Pred> within = b.setp(ptx::Compare::lt, b.cvt<U64>(code[k]), entries);
       const At at = element_at(b, table, code[k], 4);
@@ -49,19 +49,23 @@ uint32_t build_translate(ptx::Module& module, std::string_view name) {
 
 Result<Vector> translate(Library& library, const Vector& codes, Address table, uint64_t entries, Memory& memory) {
   RETURN_IF_ERROR(check_rows({&codes, 1}));
-  if (codes.type != Type::u32) return input_error("translate expects u32 codes, got {}", type_name(codes.type));
+  if (!is_unsigned(codes.type)) return input_error("translate expects codes of text, got {}", type_name(codes.type));
   Vector out{.type = Type::u32, .capacity = codes.capacity};
   ASSIGN_OR_RETURN(out.data, memory.result(codes.capacity * 4));
   if (codes.size_slot) {
     ASSIGN_OR_RETURN(out.size_slot, memory.result(8));
   }
   if (codes.capacity == 0 && !codes.size_slot) return out;
-  ASSIGN_OR_RETURN(const Kernel* kernel, library.kernel("translate", build_translate));
+  ASSIGN_OR_RETURN(const Kernel* kernel, library.kernel(
+                                             std::string("translate_") + type_name(codes.type),
+                                             [&](ptx::Module& module, std::string_view name) {
+                                               return build_translate(module, name, codes.type);
+                                             }));
   Arguments a;
   add(a, codes);
   a.add(table).add(entries).add(out.data).add(out.size_slot);
   RETURN_IF_ERROR(
-      library.launch(*kernel, library.grid(*kernel, tiles_for(codes.capacity, tile_rows)), a, codes.capacity * 8));
+      library.launch(*kernel, library.grid(*kernel, tiles_for(codes.capacity, tile_rows)), a, codes.capacity * (4 + width(codes.type))));
   return out;
 }
 
