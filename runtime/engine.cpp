@@ -231,6 +231,11 @@ Result<std::unique_ptr<Engine::Plan>> Engine::make_plan(const Compiled& compiled
     ASSIGN_OR_RETURN(p.repeats, p.engine.flags.allocate(8 * words));
     std::memset(p.repeats->host, 0, p.repeats->bytes);
   }
+  p.copied.resize(p.steps.constants.size());
+  for (const Step& s : p.steps.steps)
+    if (s.kind == Step::launch)
+      for (int32_t from : kernels[s.kernel].starts_as)
+        if (from >= 0) p.copied[s.inputs[static_cast<size_t>(from)]] = true;
   p.kernels.resize(kernels.size());
   if (!compiled.code.module.functions.empty()) {
     ASSIGN_OR_RETURN(p.module, state_->load(compiled.cubin, compiled.ptx, compiled.level));

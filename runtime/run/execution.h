@@ -217,7 +217,9 @@ class Run {
   Result<Domain::Image> dictionary_of(std::vector<std::string> texts);
   Result<ItemPtr> coded(reference::Value texts);
   Result<bool> same_lengths(std::span<const ItemPtr> columns);
-  Result<operators::Vector> column(const ItemPtr& v);
+  // What an operator looks at: numbers, or only which elements are equal and which come first.
+  enum class Reading : uint8_t { values, order };
+  Result<operators::Vector> column(const ItemPtr& v, Reading reading = Reading::values);
   Result<void> to_comparable(ItemPtr& a, ItemPtr& b, bool ordered = false);
   Result<void> to_one_form(ItemPtr& a, ItemPtr& b);
   Result<ItemPtr> convert(const ItemPtr& v, hir::BasicType to);

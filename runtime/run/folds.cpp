@@ -52,7 +52,7 @@ std::string_view Run::fold_words(const codegen::KernelCode::Sink& sink, const hi
   if (entries > always_worth && entries / 2 > elements) return "there may be far more groups than rows";
   for (const codegen::KernelCode::Sink::Table& t : sink.tables) {
     const BasicType type = program().types->basic_of(f.variables[t.values].type);
-    if (t.extreme && elements > 0 && !beyond_empty(bounds[index(t.values)].bounds, t.fill, device_width(type)))
+    if (t.extreme && elements > 0 && !beyond_empty(bounds[index(t.values)].bounds, t.fill, encodings::plain_bytes(type)))
       return "nothing is known of the values whose extreme it takes";
   }
   const uint64_t bytes = entries * std::max(1u, sink.entry_bytes);
@@ -83,7 +83,7 @@ Result<void> Run::fold_tables(const codegen::KernelCode::Sink& sink, const hir::
   std::stable_sort(tables.begin(), tables.end(), [](const auto& a, const auto& b) { return a.fill < b.fill; });
   std::vector<uint64_t> ends;  // of the tables' bytes
   for (const auto& t : tables) {
-    const uint32_t width = device_width(program().types->basic_of(f.result_types[t.result]));
+    const uint32_t width = encodings::plain_bytes(program().types->basic_of(f.result_types[t.result]));
     ends.push_back((ends.empty() ? 0 : ends.back()) + (entries * width + 255) / 256 * 256);
   }
   if (ends.empty()) return {};

@@ -222,19 +222,21 @@ namespace {
 
 Item& elements_of(Item& v) { return v.kind == Item::cells ? *v.parts[0] : v; }
 
-// The form of a kernel's result: fewer bytes where bounds allow it and there are many.
+// The form of a kernel's result: fewer bytes where bounds allow it and there are many. Numbers of 64 bits become numbers of 32, which all operators
+// and sorts know, and which most bounds allow.
 encodings::Stored form_of_result(const Item& v) {
   constexpr uint64_t many = 1024;
   if (v.capacity < many) return {};
-  Bounds b = v.bounds;
   if (hir::is_text(v.type)) {
     if (!v.domain) return {};
-    b = {0, static_cast<int64_t>(std::max<uint64_t>(1, v.domain->count())) - 1};
-  } else if (encodings::rep_of(v.type) != encodings::Rep::s64) {
-    return {};  // sorts and groups know the bounds, and other operators the type
+    const encodings::Facts facts{
+        .known = true, .min = 0, .max = static_cast<int64_t>(std::max<uint64_t>(1, v.domain->count())) - 1};
+    return encodings::find(encodings::Kind::narrow).fits(v.type, facts).value_or(encodings::Stored{});
   }
-  const encodings::Facts facts{.known = b.known(), .min = b.min, .max = b.max};
-  return encodings::find(encodings::Kind::narrow).fits(v.type, facts).value_or(encodings::Stored{});
+  if (encodings::rep_of(v.type) != encodings::Rep::s64 || !v.bounds.known() || v.bounds.min < INT32_MIN ||
+      v.bounds.max > INT32_MAX)
+    return {};
+  return {.kind = encodings::Kind::narrow, .bytes = 4, .is_signed = true};
 }
 
 }  // namespace
@@ -247,7 +249,12 @@ Result<KernelVariant*> Run::variant(const Step& s, codegen::KernelEncodings key)
   for (const auto& known : state.variants)
     if (known->encodings == key) return known.get();
   auto made = std::make_unique<KernelVariant>();
-  ASSIGN_OR_RETURN(CompiledKernel compiled, compile_kernel(plan_.compiled, s.kernel, key, timings_));
+  auto again = compile_kernel(plan_.compiled, s.kernel, key, timings_);
+  if (!again) {  // its plain form has code
+    if (again.error().fault != Fault::input) return again.error();
+    return Error{Fault::internal, fmt::format("a variant of kernel `{}`: {}", state.report.name, again.error().message)};
+  }
+  CompiledKernel compiled = std::move(*again);
   auto scope = timings_.measure(Phase::load);
   made->encodings = std::move(key);
   made->code = std::move(compiled.code);
@@ -361,9 +368,9 @@ Result<void> Run::launch(const Step& s) {
   const std::vector<VariableBounds> bounds = bounds_in(program(), f, g.elements, inputs);
 
   std::vector<ItemPtr> outputs(f.result_types.size());
-  std::vector<std::vector<uint64_t>> sinks(code.sinks.size());
+  std::vector<std::vector<uint64_t>> sinks(common.sinks.size());
   for (size_t k = 0; k < sinks.size(); ++k) {
-    const codegen::KernelCode::Sink& sink = code.sinks[k];
+    const codegen::KernelCode::Sink& sink = common.sinks[k];
     std::vector<DomainPtr> key_domains;
     for (hir::VariableId v : sink.keys) {
       const int c = state.texts.of[index(v)];
@@ -403,7 +410,9 @@ Result<void> Run::launch(const Step& s) {
   for (const ItemPtr& input : inputs) forms.parameters.push_back(elements_of(*input).stored);
   for (size_t i = 0; i < outputs.size(); ++i) {
     Item& elements = elements_of(*outputs[i]);
-    if (i < common.may_be_encoded.size() && common.may_be_encoded[i]) elements.stored = form_of_result(elements);
+    const bool copied = i < s.outputs.size() && s.outputs[i] != no_slot && plan_.copied[s.outputs[i]];
+    if (!copied && i < common.may_be_encoded.size() && common.may_be_encoded[i])
+      elements.stored = form_of_result(elements);
     forms.results.push_back(elements.stored);
     if (!outputs[i]->data && !elements.data) RETURN_IF_ERROR(allocate_output(s, i, *outputs[i]));
   }

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstring>
 #include <optional>
+#include <utility>
 
 #include "frontend/builtins.h"
 #include "outliner/grouping_fusion.h"
@@ -96,13 +97,17 @@ std::vector<ItemPtr> columns_of(const ItemPtr& v) {
 // --- Arguments and results ---
 
 // On the device, as operators see it: as its elements lie, where they know that form. Text: codes of the item's own domain.
-Result<operators::Vector> Run::column(const ItemPtr& given) {
+Result<operators::Vector> Run::column(const ItemPtr& given, Reading reading) {
   RETURN_IF_ERROR(to_device(given));
   ItemPtr v = given;
-  std::optional<operators::Type> type = operators::type_of(v->type, v->stored);
+  encodings::Stored form = v->stored;
+  // Without their reference elements are in the same order.
+  int64_t reference = reading == Reading::order ? std::exchange(form.reference, 0) : 0;
+  std::optional<operators::Type> type = operators::type_of(v->type, form);
   if (!type) {
     ASSIGN_OR_RETURN(v, plain(v));
     type = type_on_device(v->type);
+    reference = 0;
   }
   operators::Vector out{.type = *type, .data = v->data, .capacity = v->capacity};
   if (!v->exact) out.size_slot = v->size_slot;
@@ -112,8 +117,8 @@ Result<operators::Vector> Run::column(const ItemPtr& given) {
   if (v->type == BasicType::boolean) b = {0, 1};
   out.ascending = v->ascending && !hir::is_float(v->type) && !hir::is_text(v->type);
   if (b.known() && !hir::is_float(v->type)) {
-    out.min = b.min;
-    out.max = b.max;
+    out.min = b.min - reference;
+    out.max = b.max - reference;
   }
   return out;
 }
@@ -271,7 +276,7 @@ Result<void> Run::order(const Step& s) {
   std::vector<operators::Vector> keys(columns.size());
   for (size_t i = 0; i < columns.size(); ++i) {
     ascending[i] = directions.as<uint8_t>()[directions.size == 1 ? 0 : i] != 0;
-    ASSIGN_OR_RETURN(keys[i], column(columns[i]));
+    ASSIGN_OR_RETURN(keys[i], column(columns[i], Reading::order));
     if (!hir::is_text(columns[i]->type)) continue;
     DomainPtr domain = domain_of(*columns[i]);
     if (domain->is_ordered()) continue;
@@ -297,7 +302,7 @@ Result<operators::Vector> Run::key_codes(ItemPtr v) {
     ASSIGN_OR_RETURN(DomainPtr domain, domain_of(*v)->distinct(text_tools()));
     ASSIGN_OR_RETURN(v, in_domain(v, domain));
   }
-  return column(v);
+  return column(v, Reading::order);
 }
 
 // Complex columns are two, which `parts` keeps. With --ordered, codes of texts are in the order of the texts.
@@ -552,8 +557,8 @@ Result<void> Run::join(const Step& s) {
     if (left[i]->type != right[i]->type && !text)
       return fall_back(s, "columns of types that do not compare", Arguments::perhaps_wrong);
     RETURN_IF_ERROR(to_one_form(left[i], right[i]));
-    ASSIGN_OR_RETURN(l[i], column(left[i]));
-    ASSIGN_OR_RETURN(r[i], column(right[i]));
+    ASSIGN_OR_RETURN(l[i], column(left[i], Reading::order));
+    ASSIGN_OR_RETURN(r[i], column(right[i], Reading::order));
   }
   OperatorMemory memory(*this, engine_.buffers);
   auto scope = timings_.measure(library_phase(), "join_index");
@@ -600,8 +605,8 @@ Result<void> Run::index_of(const Step& s) {
   if (x->type != y->type && !hir::is_text(x->type))
     return fall_back(s, "arguments of types that do not compare", Arguments::perhaps_wrong);
   RETURN_IF_ERROR(to_one_form(x, y));
-  ASSIGN_OR_RETURN(operators::Vector a, column(x));
-  ASSIGN_OR_RETURN(operators::Vector b, column(y));
+  ASSIGN_OR_RETURN(operators::Vector a, column(x, Reading::order));
+  ASSIGN_OR_RETURN(operators::Vector b, column(y, Reading::order));
   OperatorMemory memory(*this, engine_.buffers);
   auto scope = timings_.measure(library_phase(), "index_of");
   ASSIGN_OR_RETURN(operators::Vector made, sql_->index_of(a, b, memory));

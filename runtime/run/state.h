@@ -151,6 +151,7 @@ struct Engine::Plan::State {
   const reference::Tables* tables;  // of the runs to come: the engine's, or parts of these (runtime/stream)
   data::ColumnsRead columns;  // what steps read, not yet prefetched
   std::vector<KernelState> kernels;
+  std::vector<bool> copied;  // per slot: a result of a kernel starts as a copy of it, in the plain form
   std::string whole_program;  // why the reference interpreter runs all of it; empty: it does not
   std::shared_ptr<LoadedModule> module;
   BufferPtr errors;                           // mapped: an error word per kernel, 0 = none

@@ -17,7 +17,7 @@ constexpr uint64_t least_rows = 256;  // of a range
 constexpr uint64_t range_of_memory =
     8;  // a range begins with this part of the memory for its columns
 
-uint64_t width_on_device(const Column& c) { return c.is_foreign_key ? 8 : device_width(c.type); }
+uint64_t width_on_device(const Column& c) { return c.is_foreign_key ? 8 : encodings::plain_bytes(c.type); }
 
 // Do the rows that a foreign key refers to ascend?
 bool rows_ascend(const Column& c) {
