@@ -104,21 +104,23 @@ Reg<F64> rounded(Builder& b, const ExactSum& sum, Round round, Reg<U64> flags, R
   // A little more than 1, for what 2^32 additions to `error` round away.
   Reg<F64> bound = b.mul_rn(sum.error, 0x1.00001p0);
   Reg<F64> above = b.add_rp(two.rest, bound), below = b.add_rm(two.rest, b.neg(bound));
+  Reg<Pred> is_finite = b.setp(Compare::lt, magnitude(b, sum.high), 0x7ff00000u);
   Reg<F64> result;
-  Reg<Pred> differs;
+  Reg<Pred> is_unsure;
   if (round == Round::nearest) {
     result = b.add_rn(two.sum, above);
-    differs = b.setp(Compare::neu, result, b.add_rn(two.sum, below));
+    is_unsure =
+        b.setp(Compare::neu, Combine::and_, result, b.add_rn(two.sum, below), is_finite);
   } else {
     result = to_odd(b, two_sum(b, two.sum, above));
     Reg<F64> least = to_odd(b, two_sum(b, two.sum, below));
-    differs = b.setp(Compare::neu, b.cvt<F32>(result), b.cvt<F32>(least));
+    is_unsure =
+        b.setp(Compare::neu, Combine::and_, b.cvt<F32>(result), b.cvt<F32>(least), is_finite);
   }
-  Reg<Pred> is_infinite = b.setp(Compare::ge, magnitude(b, sum.high), 0x7ff00000u);
-  Reg<Pred> is_unsure = b.and_(differs, b.not_(is_infinite));
+  Reg<Pred> is_infinite = b.not_(is_finite);
   report(b, counts.valid() ? b.and_(is_unsure, counts) : is_unsure, flags, unsure);
   report(b, counts.valid() ? b.and_(is_infinite, counts) : is_infinite, flags, infinite);
-  return b.selp(sum.high, result, is_infinite);
+  return b.selp(result, sum.high, is_finite);
 }
 
 }  // namespace rndn::sums

@@ -40,14 +40,15 @@ TEST(Codegen, QuerySixInterface) {
   EXPECT_EQ(k.items_per_thread, 2u);
   EXPECT_EQ(k.floor_bits_per_element, 8 * 28u);
   EXPECT_EQ(k.scratch_fixed_bytes, 16u);
-  EXPECT_EQ(k.scratch_bytes_per_block, 8u);
+  EXPECT_EQ(k.scratch_bytes_per_block, 24u);  // three parts of a sum
   std::vector<std::pair<ParameterRole, uint32_t>> roles;
   for (const KernelParameter& p : k.parameters) roles.emplace_back(p.role, p.ordinal);
   EXPECT_THAT(
       roles, ::testing::ElementsAre(std::pair{ParameterRole::input_data, 0u}, std::pair{ParameterRole::input_size, 0u},
                                     std::pair{ParameterRole::input_data, 1u}, std::pair{ParameterRole::input_data, 2u},
                                     std::pair{ParameterRole::input_data, 3u}, std::pair{ParameterRole::output_data, 0u},
-                                    std::pair{ParameterRole::output_size, 0u}, std::pair{ParameterRole::scratch, 0u}));
+                                    std::pair{ParameterRole::output_size, 0u}, std::pair{ParameterRole::scratch, 0u},
+                                    std::pair{ParameterRole::sum_flags, 0u}));
   ASSERT_EQ(g.code.module.functions.size(), 1u);
   EXPECT_EQ(g.code.module.functions[0].parameters.size(), k.parameters.size());
   EXPECT_EQ(g.code.module.functions[0].required_threads[0], 256u);
