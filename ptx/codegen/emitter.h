@@ -46,7 +46,6 @@ using encodings::Cursor;
 using encodings::Rep;
 using encodings::rep_of;
 using encodings::Stored;
-using encodings::Words;
 // Bytes of a value in registers. Only ptx/encodings knows how many it has in memory.
 inline uint32_t width_of(BasicType type) { return hir::row(type).device_width; }
 int64_t float_bits(BasicType type, double v);
@@ -163,7 +162,7 @@ struct Input {  // a vector (or list) parameter with one element per thread
   Cursor at;                      // this thread's first element of the current tile
   bool wanted = true;             // by the loop that is being written
   std::optional<uint32_t> guard;  // of Emitter::guards: it is loaded where that holds
-  InlineVector<Words, 4> items;   // loaded
+  InlineVector<encodings::Words, 4> items;   // loaded
 };
 
 struct Output {  // a result

@@ -12,6 +12,7 @@ namespace rndn::codegen {
 namespace {
 
 using encodings::find;
+using encodings::Words;
 using encodings::find_addressed;
 using ptx::Compare;
 using ptx::Modifiers;
