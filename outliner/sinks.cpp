@@ -355,6 +355,8 @@ class Finder : Editing {
       else if (*b == Builtin::reverse || r.device != hir::Device::gpu || r.geometry != hir::GeometryRule::result ||
                (r.shape_rule != hir::ShapeRule::broadcast && r.shape_rule != hir::ShapeRule::argument0))
         return gathered();
+      // A cell of a list, which is no element of a vector.
+      if (first == 1 && (e.operands[1].kind == Operand::literal || is_scalar(table_, values[1].shape))) return gathered();
       for (size_t k = 0; k < first; ++k)
         if (e.operands[k].kind == Operand::variable && writers_[e.operands[k].id] != 1) return gathered();
       for (size_t k = first; k < e.operands.size(); ++k)

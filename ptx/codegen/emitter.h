@@ -305,7 +305,7 @@ struct Conjunction {
 // Conditions of the elements that must hold for what is read at computed places (guards.cpp).
 struct Guard {
   std::vector<hir::VariableId> conditions;
-  InlineVector<Reg<S32>, 8> items;  // for every item of the tile: 1 where all hold, else 0
+  InlineVector<Reg<S32>, 8> items;  // for every item of the tile: 1 where all hold and it is within n, else 0
 };
 
 struct Emitter {

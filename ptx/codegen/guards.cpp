@@ -184,7 +184,7 @@ void note_guards(Emitter& e) {
   for (Guard& g : e.guards) {
     Reg<Pred> holds;
     for (VariableId v : g.conditions) holds = both(e, holds, reg<Pred>(in_register(e, e.values[index(v)])));
-    g.items.push_back(b.select<S32>(1, 0, holds));
+    g.items.push_back(b.select<S32>(1, 0, active(e, holds)));
   }
 }
 

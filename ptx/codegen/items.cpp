@@ -167,7 +167,14 @@ void evaluate_item(Emitter& e, const ItemPlan& plan) {
   for (const auto& [v, results] : plan.early) {
     const Element& x = results[e.item];
     e.values[index(v)] = convert(e, x, e.type_of(v));
-    if (e.type_of(v) == BasicType::boolean) e.values[index(v)].stored = reg<S32>(x);
+    if (e.type_of(v) != BasicType::boolean) continue;
+    e.values[index(v)].stored = reg<S32>(x);
+    // Conditions of a guard are false beyond n.
+    const auto condition = [&](const Guard& g) { return g.conditions.size() == 1 && g.conditions[0] == v; };
+    if (std::any_of(e.guards.begin(), e.guards.end(), condition)) {
+      const Reg<Pred> holds = reg<Pred>(e.values[index(v)]);
+      e.active.emplace_back(static_cast<RegisterId>(e.values[index(v)].value.id), holds);
+    }
   }
   for (const Step* s : plan.late) run_step(e, *s);
 }

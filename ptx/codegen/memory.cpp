@@ -199,8 +199,7 @@ void load_guarded_inputs(Emitter& e) {
   for (uint32_t i = 0; i < e.items; ++i)
     for (const Input& in : e.inputs)
       if (in.wanted && in.guard)
-        load_input(e, in, i, e.local_offset(i),
-                   both(e, within(e, i), e.b.setp(Compare::ne, e.guards[*in.guard].items[i], 0)));
+        load_input(e, in, i, e.local_offset(i), e.b.setp(Compare::ne, e.guards[*in.guard].items[i], 0));
 }
 
 void load_items(Emitter& e) {

@@ -144,7 +144,13 @@ Result<Compiled> compile_again(const Compiled& compiled, std::vector<uint32_t> n
 }
 
 Result<Compiled> compile_program(hir::Program program, const Compiled& like, Timings& timings) {
-  return compile_like(std::move(program), like, {}, {}, false, timings);
+  // Tables of all possible groups do not shrink with the rows.
+  Compiled with;
+  with.options = like.options;
+  with.options.fuse_groups = false;
+  with.backend = like.backend;
+  with.level = like.level;
+  return compile_like(std::move(program), with, {}, {}, false, timings);
 }
 
 Result<Compiled> compile(FileId file, const SourceManager& sources, const CompileOptions& options, DiagnosticSink& sink,

@@ -91,7 +91,7 @@ Result<Compiled> compile(FileId file, const SourceManager& sources, const Compil
 Result<Compiled> compile_again(const Compiled& compiled, std::vector<uint32_t> not_unique,
                                std::vector<uint32_t> not_folded, bool exact_sums, Timings& timings);
 
-// Another typed program, with the options of `like`.
+// Another typed program, with the options of `like`, for ranges of rows: without tables of all possible groups.
 Result<Compiled> compile_program(hir::Program program, const Compiled& like, Timings& timings);
 
 // One kernel of `compiled` again, for elements that lie in memory as `encodings` says, in a module of its own.

@@ -48,13 +48,13 @@ Result<void> Run::codes_to_device(Item& v) {
     return send(v, c.data ? c.data->data() : nullptr);
   }
   ASSIGN_OR_RETURN(v.data_buffer, arena_of(v).allocate(size * 4));
-  v.data = v.data_buffer->address;
   std::vector<uint32_t> piece(std::min<uint64_t>(size, 1 << 20));
   for (uint64_t at = 0; at < size; at += piece.size()) {
     const uint64_t n = std::min<uint64_t>(piece.size(), size - at);
     for (uint64_t i = 0; i < n; ++i) piece[i] = static_cast<uint32_t>(at + i);
-    RETURN_IF_ERROR(device_.copy_to_device(v.data + 4 * at, piece.data(), 4 * n));
+    RETURN_IF_ERROR(device_.copy_to_device(v.data_buffer->address + 4 * at, piece.data(), 4 * n));
   }
+  v.data = v.data_buffer->address;
   return {};
 }
 

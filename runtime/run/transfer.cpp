@@ -262,8 +262,9 @@ Result<void> Run::to_device(const ItemPtr& item) {
 Result<void> Run::send(Item& v, const std::byte* from) {
   const uint64_t bytes = device_bytes(v, v.capacity);
   ASSIGN_OR_RETURN(v.data_buffer, arena_of(v).allocate(bytes));
-  v.data = v.data_buffer->address;
-  return device_.copy_to_device(v.data, from, bytes);
+  RETURN_IF_ERROR(device_.copy_to_device(v.data_buffer->address, from, bytes));
+  v.data = v.data_buffer->address;  // now that they are there
+  return {};
 }
 
 // The vector with its elements in the plain form, for what knows no other: itself, or an item that it remembers.

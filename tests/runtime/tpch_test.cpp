@@ -113,7 +113,10 @@ TEST_P(TpchOnSimulator, AgreesWithTheReferenceInterpreter) {
       if (k.kind == "fused") fused += k.launches;
     }
     EXPECT_EQ(launched, (*plan)->device_kernels());
-    EXPECT_EQ(fused > 0, !compiled->fusions.groups.empty());
+    // A group that its keys' bounds allow no fold of is compiled again, and may be a fused operator then.
+    if (compiled->outlined.folds.empty()) {
+      EXPECT_EQ(fused > 0, !compiled->fusions.groups.empty());
+    }
     if (!fuse) {
       EXPECT_EQ(fused, 0u);
     }

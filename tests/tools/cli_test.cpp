@@ -511,7 +511,7 @@ TEST_F(Cli, SourcesThatAreNone) {
   expect("rndn run p.hir --data tpch1:5 --device cpu", 2, "",
          "error: there is no source `tpch1:5`: expected tpch:SF, ssb:SF, a folder or a file (.csv, .tbl, "
          ".tsv, .parquet, .csv.gz, .csv.zst, .tsv.gz, .tsv.zst, .tbl.gz, .tbl.zst, .json, .jsonl, .ndjson, .json.gz, "
-         ".jsonl.gz, .ndjson.gz, .json.zst, .jsonl.zst, .ndjson.zst)\n");
+         ".jsonl.gz, .ndjson.gz, .json.zst, .jsonl.zst, .ndjson.zst, .arrow, .arrows, .feather, .ipc)\n");
   expect("rndn run p.hir --data none.csv --device cpu", 1, "",
          "error: cannot read `none.csv`: No such file or directory\n");
   expect("rndn schema none", 1, "", "error: cannot read `none`: No such file or directory\n");
