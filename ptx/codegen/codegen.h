@@ -110,6 +110,7 @@ struct KernelCode {
       hir::VariableId values{};
     };
     std::vector<Table> tables;
+    bool selected_by_gathers = false;  // rows are selected by what is looked up or gathered: mostly few are
     uint32_t entry_bytes = 0, shared_bytes = 0;  // of one copy of an entry, and of all: in shared memory
   };
   std::vector<Sink> sinks;

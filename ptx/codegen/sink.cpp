@@ -15,6 +15,7 @@
 // with 65,536 entries, 5 with 64.
 #include <algorithm>
 #include <limits>
+#include <utility>
 
 #include "ptx/codegen/emitter.h"
 
@@ -228,6 +229,28 @@ Contribution contribution(Emitter& e, const Fold& f) {
   return x;
 }
 
+// Do masks of the variables follow from gathers or look-ups?
+bool are_selected_by_gathers(const Emitter& e, std::span<const hir::VariableId> variables) {
+  std::vector<std::pair<hir::VariableId, bool>> open;  // whether it is part of a mask
+  std::vector<uint8_t> seen(2 * e.function.variables.size());
+  for (hir::VariableId v : variables) open.emplace_back(v, false);
+  while (!open.empty()) {
+    const auto [v, in_mask] = open.back();
+    open.pop_back();
+    if (std::exchange(seen[2 * index(v) + in_mask], true)) continue;
+    for (const Step& s : e.steps) {
+      if (s.target != v) continue;
+      const bool gathers = s.call && (s.builtin == Builtin::index || s.builtin == Builtin::index_or ||
+                                      s.builtin == Builtin::gpu_probe);
+      if (in_mask && gathers) return true;
+      for (size_t k = 0; k < s.operands.size(); ++k)
+        if (s.operands[k].kind == hir::Operand::variable && !reads_whole(s, k))
+          open.emplace_back(s.operands[k].variable_id(), in_mask || masks(s, k));
+    }
+  }
+  return false;
+}
+
 }  // namespace
 
 void plan_fold(Emitter& e, const Step& step) {
@@ -274,6 +297,7 @@ void place_sinks(Emitter& e) {
                                .values = f.values});
       }
     code.entry_bytes = entry_bytes(sink);
+    code.selected_by_gathers = are_selected_by_gathers(e, sink.keys);
     e.code.sinks.push_back(std::move(code));
   }
 }

@@ -32,6 +32,8 @@ bool beyond_empty(const Bounds& b, uint8_t fill, uint32_t width) {
 std::string_view Run::fold_words(const codegen::KernelCode::Sink& sink, const hir::Function& f, uint64_t elements,
                                  std::span<const VariableBounds> bounds, std::span<const DomainPtr> key_domains,
                                  std::vector<uint64_t>& words) const {
+  if (sink.selected_by_gathers && elements > plan_.options.most_rows_of_selective_folds)
+    return "look-ups select its rows, mostly few of many";
   uint64_t entries = 1;
   std::vector<Bounds> keys;
   for (size_t k = 0; k < sink.keys.size(); ++k) {

@@ -29,7 +29,8 @@ struct Ran {
 };
 
 Result<Ran> run_on(const char* target, const std::string& text, const reference::Tables& tables, int runs = 1,
-                   outliner::Mode mode = outliner::Mode::full, bool fuse_groups = true) {
+                   outliner::Mode mode = outliner::Mode::full, bool fuse_groups = true,
+                   std::optional<uint64_t> most_selective_rows = {}) {
   SourceManager sources;
   DiagnosticSink sink;
   Timings timings;
@@ -46,6 +47,7 @@ Result<Ran> run_on(const char* target, const std::string& text, const reference:
   Engine engine(*device, tables);
   EngineOptions engine_options;
   engine_options.allow_fallback = false;
+  if (most_selective_rows) engine_options.most_rows_of_selective_folds = *most_selective_rows;
   ASSIGN_OR_RETURN(const auto plan, engine.plan(*compiled, sources, engine_options, timings));
   Ran ran;
   for (int run = 0; run < runs; ++run) {
@@ -221,6 +223,29 @@ TEST(Sinks, GroupsAreTwoKernels) {
 }
 
 // The bounds of dates are those of their years, in whatever type they are grouped.
+// Rows that look-ups select are folded where they are few; of many the operator groups what is left. A mask of the columns alone does not count.
+TEST(Sinks, ManyRowsThatLookUpsSelectAreGroupedByTheOperator) {
+  MadeTables tables;
+  put_numbers(tables, 3000, 50, 5);
+  const std::string lines = number_loads() +
+                            "  few:? = @gt(f_n, 0:i32);\n  a:? = @abs(f_k); p:? = @index(f_k, a);\n  met:? = @gt(p, 20:i32);\n  m:? = @and(few, met);\n";
+  for (const char* mask : {"few", "m"}) {
+    const std::string text = grouped(lines, {"f_k"}, {"f_n"}, mask);
+    auto want = run_on_reference(text, tables);
+    ASSERT_TRUE(want.ok()) << want.error().message << text;
+    for (const uint64_t most : {uint64_t{4000}, uint64_t{2999}}) {
+      auto got = run_on("sm_90", text, tables, 2, outliner::Mode::full, true, most);
+      ASSERT_TRUE(got.ok()) << got.error().message << text;
+      EXPECT_EQ(got->result, *want) << mask << most;
+      const bool folds = most == 4000 || std::string_view(mask) == "few";
+      const bool grouped_by_operator = std::any_of(got->library.begin(), got->library.end(), [](const std::string& k) {
+        return k.find("group") != k.npos || k.find("few") != k.npos || k.find("segment") != k.npos;
+      });
+      EXPECT_EQ(grouped_by_operator, !folds) << mask << most;
+    }
+  }
+}
+
 TEST(Sinks, KeysThatAreConverted) {
   MadeTables tables;
   put_numbers(tables, 3000, 50, 4);
