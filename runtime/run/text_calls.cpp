@@ -153,6 +153,7 @@ Result<ItemPtr> Run::text_image(const ItemPtr& x, const TextCall& call, bool val
   OperatorMemory memory(*this, engine_.buffers);
   ASSIGN_OR_RETURN(operators::Vector made, sql_->gather(codes, type_of_bits(type), image.values->address,
                                                         domain->count(), memory));
+  made.type = type_on_device(type);  // they are the bits of these
   ItemPtr item = from_vector(made, type, memory);
   item->size_id = x->size_id;
   if (item->exact != x->exact && x->exact) item->exact = true;
