@@ -20,9 +20,16 @@ Result<planner::Planned> SqlQueries::plan(Span statement, const SourceManager& s
     const auto call = calls.find(name);
     ASSIGN_OR_RETURN(auto source, open_(name, call == calls.end() ? nullptr : &call->second));
     if (!source) return false;
+    opened_by_[name] = call == calls.end() ? "" : call->second.function;
     RETURN_IF_ERROR(set_source(std::move(source), name));
     return true;
   };
+  // What another function has read is read anew: `FROM 'x.json'` is not `read_csv('x.json')`.
+  for (const auto& [name, call] : calls)
+    if (const auto known = opened_by_.find(name);
+        known != opened_by_.end() && known->second != call.function) {
+      ASSIGN_OR_RETURN([[maybe_unused]] const bool opened, open(name));
+    }
   auto learn = [&](const std::map<std::string, std::set<std::string>>& reads) -> Result<bool> {
     bool learnt;
     {

@@ -11,6 +11,7 @@
 // first text (0.1 s). Not thread-safe.
 #pragma once
 #include <functional>
+#include <map>
 #include <memory>
 #include <optional>
 #include <span>
@@ -70,6 +71,7 @@ class SqlQueries {
   planner::Options options_;
   OpenTable open_;
   std::span<const std::string_view> readers_;
+  std::map<std::string, std::string, std::less<>> opened_by_;  // tables of files: the function, empty: the path alone
   std::unique_ptr<planner::Planner> planner_;
   std::vector<std::unique_ptr<SqlQuery>> kept_;  // the one that was used last at the end
   std::unique_ptr<SqlQuery> passing_;            // not to be kept
