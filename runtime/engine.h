@@ -37,7 +37,8 @@ struct EngineOptions {
   // Runs by ranges of so many rows of a table, whether it fits or not, where one can be cut; 0: only what does not fit.
   uint64_t range_rows = 0;
   // Rows up to which groups of rows that look-ups select are made in the kernel that scans them. Of more rows few are left in most queries, and it
-  // is faster to store these than to add them where single lanes of a warp have any (H100, SSB 2.1, 60 M rows: 0.73 ms for 1.34).
+  // is faster to store these than to add them where single lanes of a warp have any
+  // (H100: `rndn sql ssb/sql/q2.1.sql --data ssb:10 --time`, with `--group sort` 0.73 ms for 1.34).
   uint64_t most_rows_of_selective_folds = 4 << 20;
   bool cache = true;  // else columns and strings leave the device after each run
 };
