@@ -305,6 +305,8 @@ struct Conjunction {
 // Conditions of the elements that must hold for what is read at computed places (guards.cpp).
 struct Guard {
   std::vector<hir::VariableId> conditions;
+  size_t stage = 0;                 // 0: they follow from the loaded elements
+  Marks steps;                      // that they follow from, after early ones that read memory
   InlineVector<Reg<S32>, 8> items;  // for every item of the tile: 1 where all hold and it is within n, else 0
 };
 
@@ -441,15 +443,17 @@ struct ItemPlan {
   FlatMap<hir::VariableId, EarlyResults> early;  // already evaluated
 };
 // Evaluates chains of gathers among the marked steps for all items of the tile, whose inputs are loaded.
-ItemPlan start_items(Emitter& e, const Marks& wanted_steps, const Marks& conditions = {});  // conditions: of find_guards
+ItemPlan start_items(Emitter& e, const Marks& wanted_steps);
+// Which of the wanted steps are evaluated for all items before any other.
+Marks early_steps(const Emitter& e, const Marks& wanted_steps);
 void evaluate_item(Emitter& e, const ItemPlan& plan);  // the rest of the steps, for the current item
 
 // --- guards.cpp ---------------------------------------------------------------------------------------------------------------
 
-// Fills guards and guard_of; the steps that their conditions follow from.
-Marks find_guards(Emitter& e, const Marks& wanted_steps);
+// Fills guards and guard_of, and the guards of inputs.
+void find_guards(Emitter& e, const Marks& wanted_steps);
 void drop_guards(Emitter& e);                              // at the end of the loop
-void note_guards(Emitter& e);                              // of the current item, whose conditions are evaluated
+void note_guard(Emitter& e, Guard& guard);                 // of the current item, whose conditions are evaluated
 Reg<Pred> guard_of(Emitter& e, hir::StatementId step);  // for the current item; not valid: none
 
 // --- cells.cpp ----------------------------------------------------------------------------------------------------------------
@@ -495,8 +499,8 @@ Element calendar_shift(Emitter& e, const Element& x, const Element& k, std::stri
 // --- memory.cpp ---------------------------------------------------------------------------------------------------------------
 
 void start_input_items(Emitter& e, bool zero);  // fresh registers for Input::items
-// Those inputs that a guard keeps back, for all items.
-void load_guarded_inputs(Emitter& e);
+// Those inputs that the guard keeps back, for all items.
+void load_guarded_inputs(Emitter& e, uint32_t guard);
 // One item of an input from `beyond` elements behind where its cursor stands.
 void load_input(Emitter& e, const Input& in, uint32_t item, int64_t beyond, Reg<Pred> guard);
 Element input_item(Emitter& e, const Input& in, uint32_t item);  // a bool: without a value yet

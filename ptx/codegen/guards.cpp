@@ -1,16 +1,19 @@
 // Guards: what is read at computed places only for a conjunction is read where the rest of it holds.
 //
-//   m = and(a, b), b follows from gathers, a from the loaded elements alone: they are done where a
-//   holds, as b counts nowhere else. A gather's range is checked for all elements: an error is the
-//   program's, whatever else the mask says. A column from which no condition follows is loaded there
-//   too. (Pushing conjuncts before others: J. M. Hellerstein,
+//   m = and(a, b), b follows from gathers, a from the loaded elements or from earlier gathers: they
+//   are done where a holds, as b counts nowhere else. A gather's range is checked for all elements:
+//   an error is the program's, whatever else the mask says. A column from which no condition follows
+//   is loaded there too. (Pushing conjuncts before others: J. M. Hellerstein,
 //   M. Stonebraker, "Predicate migration", SIGMOD 1993; here none is moved, only its loads.)
 //
 // Backwards over the steps: for each variable the conditions under which anything reads it, the
 // union along a path, the intersection of all readers. Conditions are element-wise and cannot fail.
-// They are evaluated first for all items of a tile, one register an item, and are not evaluated
-// again. Cost: O(steps x conditions). Left out: kernels of lists; loops over selected elements,
-// where all masks hold; positions of gathers, whose range is checked.
+// A condition has a stage: 0 when it follows from the loaded elements alone, else 1 + the number of
+// the last early step that reads memory for it (items.cpp). Step k has the conditions of stages up
+// to k. Where a condition is false because its own guard is, all that it guards has that guard, too.
+// Those of stage 0 are evaluated first, the others when a step wants them: for all items of a tile,
+// one register an item. Cost: O(steps x conditions). Left out: kernels of lists; loops over selected
+// elements, where all masks hold; positions of gathers, whose range is checked.
 #include <algorithm>
 
 #include "ptx/codegen/emitter.h"
@@ -21,7 +24,7 @@ namespace {
 using hir::VariableId;
 using Conditions = std::vector<VariableId>;  // ascending: all of them hold
 
-constexpr size_t most_guards = 4, most_steps = 32;
+constexpr size_t most_guards = 4, most_late_guards = 3, most_steps = 32;
 
 Conditions united(const Conditions& a, const Conditions& b) {
   Conditions out;
@@ -32,26 +35,30 @@ Conditions united(const Conditions& a, const Conditions& b) {
 class Finder {
  public:
   Finder(const Emitter& e, const Marks& wanted)
-      : e_(e), wanted_(wanted), defined_by_(e.function.variables.size(), none_), early_(e.function.variables.size()) {
-    for (size_t k = 0; k < e.steps.size(); ++k)
-      if (wanted[k] && e.definitions[index(e.steps[k].target)] == 1) defined_by_[index(e.steps[k].target)] = k;
+      : e_(e), wanted_(wanted), early_(early_steps(e, wanted)), defined_by_(e.function.variables.size(), none_),
+        stage_(e.function.variables.size(), none_) {
     for (const Input& in : e.inputs)
-      if (in.wanted) early_[index(in.variable)] = true;
-    for (size_t k = 0; k < e.steps.size(); ++k)
-      if (wanted[k]) early_[index(e.steps[k].target)] = early_[index(e.steps[k].target)] || is_early(e.steps[k]);
+      if (in.wanted) stage_[index(in.variable)] = 0;
+    for (size_t k = 0; k < e.steps.size(); ++k) {
+      const size_t t = index(e.steps[k].target);
+      if (!wanted[k] || e.definitions[t] != 1) continue;
+      defined_by_[t] = k;
+      stage_[t] = early_[k] && reads_memory(e.steps[k]) ? k + 1 : stage_of(e.steps[k]);
+    }
   }
 
   void find(std::vector<Guard>& guards, FlatMap<hir::StatementId, uint32_t>& of, std::vector<Input>& inputs) {
     const size_t variables = e_.function.variables.size();
     std::vector<Conditions> demand(variables);
     std::vector<uint32_t> readers(variables);
-    Conditions asked;  // all conditions that there are
-    const auto guard = [&](const Conditions& under) -> std::optional<uint32_t> {
-      if (under.empty()) return std::nullopt;
-      auto at = std::find_if(guards.begin(), guards.end(), [&](const Guard& g) { return g.conditions == under; });
-      if (at == guards.end() && guards.size() == most_guards) return std::nullopt;
-      if (at == guards.end()) at = guards.insert(at, Guard{under, {}});
-      return static_cast<uint32_t>(at - guards.begin());
+    std::vector<size_t> first(variables, none_);  // early step that reads it or what follows from it
+    Conditions asked;                             // all conditions that there are
+    // What of the conditions is there at that step; where that is too much, those of stage 0.
+    const auto guard = [&](Conditions under, size_t step) -> std::optional<uint32_t> {
+      std::erase_if(under, [&](VariableId v) { return stage_[index(v)] > step; });
+      if (const auto at = guard_with(guards, under); at || stage_of(under) == 0) return at;
+      std::erase_if(under, [&](VariableId v) { return stage_[index(v)] > 0; });
+      return guard_with(guards, under);
     };
     const auto needs = [&](const hir::Operand& o, const Conditions& under) {
       if (o.kind != hir::Operand::variable) return;
@@ -73,12 +80,14 @@ class Finder {
       const Conditions under = known ? demand[t] : Conditions();
       const bool gather = s.call && s.builtin == Builtin::index, probe = s.call && s.builtin == Builtin::gpu_probe;
       if (gather || probe)
-        if (const auto at = guard(under)) of[s.id] = *at;
+        if (const auto at = guard(under, early_[k] ? k : none_)) of[s.id] = *at;
+      const size_t reads = early_[k] ? k : first[t];
       if (s.call && ((s.builtin == Builtin::and_ && s.casts.empty()) || s.builtin == Builtin::compress))
         for (size_t o = 0; o < (s.builtin == Builtin::and_ ? 2u : 1u); ++o)
           asked = united(asked, conjuncts(s.operands[o]));
       for (size_t o = 0; o < s.operands.size(); ++o) {
         if (reads_whole(s, o)) continue;
+        if (s.operands[o].kind == hir::Operand::variable) first[s.operands[o].id] = std::min(first[s.operands[o].id], reads);
         if (!s.call)
           needs(s.operands[o], under);
         else if (s.builtin == Builtin::and_ && s.casts.empty())
@@ -94,32 +103,49 @@ class Finder {
     // Columns from which no condition follows.
     std::vector<uint8_t> conditional(variables);
     for (VariableId v : asked) conditional[index(v)] = true;
-    (void)steps_before(conditional);
+    (void)steps_before(conditional, false);
     for (Input& in : inputs) {
       const size_t v = index(in.variable);
       if (in.wanted && !conditional[v] && readers[v] > 0 && readers[v] == e_.reads[v] && e_.definitions[v] == 1 &&
           e_.form(in.variable) == Form::element)
-        in.guard = guard(demand[v]);
+        in.guard = guard(demand[v], first[v]);
     }
-  }
-
-  // The steps that the conditions follow from, in order.
-  Marks steps_of(const std::vector<Guard>& guards) const {
-    std::vector<uint8_t> needed(e_.function.variables.size());
-    for (const Guard& g : guards)
-      for (VariableId v : g.conditions) needed[index(v)] = true;
-    return steps_before(needed);
   }
 
  private:
   static constexpr size_t none_ = SIZE_MAX;
 
-  // The steps that the variables follow from, in order, and the variables that those read.
-  Marks steps_before(std::vector<uint8_t>& needed) const {
+  // The guard of these conditions, a new one where there is room for it.
+  std::optional<uint32_t> guard_with(std::vector<Guard>& guards, const Conditions& conditions) const {
+    if (conditions.empty()) return std::nullopt;
+    const auto at = std::find_if(guards.begin(), guards.end(), [&](const Guard& g) { return g.conditions == conditions; });
+    if (at != guards.end()) return static_cast<uint32_t>(at - guards.begin());
+    Guard made{.conditions = conditions, .stage = stage_of(conditions)};
+    const bool late = made.stage > 0;
+    if (std::count_if(guards.begin(), guards.end(), [&](const Guard& g) { return (g.stage > 0) == late; }) ==
+        static_cast<ptrdiff_t>(late ? most_late_guards : most_guards))
+      return std::nullopt;
+    std::vector<uint8_t> needed(e_.function.variables.size());
+    for (VariableId v : conditions) needed[index(v)] = true;
+    made.steps = steps_before(needed, true);
+    size_t steps = 0;  // of all that are evaluated together
+    for (size_t k = 0; k < made.steps.size(); ++k)
+      steps += made.steps[k] || std::any_of(guards.begin(), guards.end(),
+                                            [&](const Guard& g) { return (g.stage > 0) == late && g.steps[k]; });
+    if (steps > most_steps) return std::nullopt;
+    guards.push_back(std::move(made));
+    return static_cast<uint32_t>(guards.size() - 1);
+  }
+  static bool reads_memory(const Step& s) {
+    return s.call && (s.builtin == Builtin::index || s.builtin == Builtin::gpu_probe);
+  }
+  // The steps that the variables follow from, in order, and the variables that those read; whether early ones that read
+  // memory and what comes before them are left out.
+  Marks steps_before(std::vector<uint8_t>& needed, bool between) const {
     Marks out = marks(e_.steps.size());
     for (size_t k = e_.steps.size(); k-- > 0;) {
       const Step& s = e_.steps[k];
-      if (!wanted_[k] || !needed[index(s.target)]) continue;
+      if (!wanted_[k] || !needed[index(s.target)] || (between && early_[k] && reads_memory(s))) continue;
       out[k] = true;
       for (const hir::Operand& o : s.operands)
         if (o.kind == hir::Operand::variable) needed[o.id] = true;
@@ -135,29 +161,34 @@ class Finder {
     return (rule == hir::ShapeRule::broadcast || (rule == hir::ShapeRule::argument0 && s.builtin != Builtin::reverse)) &&
            !can_fail(e_, s) && !hir::needs_math(s.builtin, s.result);
   }
-  bool is_early(const Step& s) const {
-    if (!is_map(s) || e_.definitions[index(s.target)] != 1 || e_.form(s.target) != Form::element) return false;
-    return std::all_of(s.operands.begin(), s.operands.end(), [&](const hir::Operand& o) {
-      return o.kind != hir::Operand::variable || e_.form(o) == Form::scalar || early_[o.id];
-    });
+  size_t stage_of(const Step& s) const {
+    if (!is_map(s) || e_.form(s.target) != Form::element) return none_;
+    size_t stage = 0;
+    for (const hir::Operand& o : s.operands)
+      if (o.kind == hir::Operand::variable && e_.form(o) != Form::scalar) stage = std::max(stage, stage_[o.id]);
+    return stage;
+  }
+  size_t stage_of(const Conditions& conditions) const {
+    size_t stage = 0;
+    for (VariableId v : conditions) stage = std::max(stage, stage_[index(v)]);
+    return stage;
   }
   // Conditions that hold where the operand does.
   Conditions conjuncts(const hir::Operand& o) const {
     if (o.kind != hir::Operand::variable || e_.form(o) != Form::element || e_.definitions[o.id] != 1 ||
         e_.type_of(o.variable_id()) != BasicType::boolean)
       return {};
-    if (early_[o.id]) return {o.variable_id()};
-    const size_t k = defined_by_[o.id];
-    if (k == none_) return {};
-    const Step& s = e_.steps[k];
-    if (!s.call || s.builtin != Builtin::and_ || !s.casts.empty()) return {};
-    return united(conjuncts(s.operands[0]), conjuncts(s.operands[1]));
+    const size_t k = defined_by_[o.id], stage = stage_[o.id];
+    const bool is_and = k != none_ && e_.steps[k].call && e_.steps[k].builtin == Builtin::and_ && e_.steps[k].casts.empty();
+    if (is_and && stage != 0) return united(conjuncts(e_.steps[k].operands[0]), conjuncts(e_.steps[k].operands[1]));
+    return stage == none_ ? Conditions() : Conditions{o.variable_id()};
   }
 
   const Emitter& e_;
   const Marks& wanted_;
+  const Marks early_;
   std::vector<size_t> defined_by_;
-  std::vector<uint8_t> early_;  // by variable: it follows from the loaded elements alone
+  std::vector<size_t> stage_;  // by variable; none_: no condition may follow from it
 };
 
 }  // namespace
@@ -168,24 +199,15 @@ void drop_guards(Emitter& e) {
   for (Input& in : e.inputs) in.guard.reset();
 }
 
-Marks find_guards(Emitter& e, const Marks& wanted) {
-  const Marks nothing = marks(e.steps.size());
-  if (e.selected || e.kernel.list || !e.in_loop) return nothing;
-  Finder finder(e, wanted);
-  finder.find(e.guards, e.guard_of, e.inputs);
-  const Marks steps = finder.steps_of(e.guards);
-  if (std::count(steps.begin(), steps.end(), 1) <= static_cast<ptrdiff_t>(most_steps)) return steps;
-  drop_guards(e);
-  return nothing;
+void find_guards(Emitter& e, const Marks& wanted) {
+  if (e.selected || e.kernel.list || !e.in_loop) return;
+  Finder(e, wanted).find(e.guards, e.guard_of, e.inputs);
 }
 
-void note_guards(Emitter& e) {
-  Builder& b = e.b;
-  for (Guard& g : e.guards) {
-    Reg<Pred> holds;
-    for (VariableId v : g.conditions) holds = both(e, holds, reg<Pred>(in_register(e, e.values[index(v)])));
-    g.items.push_back(b.select<S32>(1, 0, active(e, holds)));
-  }
+void note_guard(Emitter& e, Guard& g) {
+  Reg<Pred> holds;
+  for (VariableId v : g.conditions) holds = both(e, holds, reg<Pred>(in_register(e, e.values[index(v)])));
+  g.items.push_back(e.b.select<S32>(1, 0, active(e, holds)));
 }
 
 Reg<Pred> guard_of(Emitter& e, hir::StatementId step) {

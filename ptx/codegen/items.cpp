@@ -3,7 +3,7 @@
 // Statements run item by item, so that few predicates and temporaries are live at a time. Gathers are the exception: a chain of them (index of an
 // index of a loaded row number) is evaluated statement by statement for all items first, so that a thread waits once per link of the chain and not
 // once per item and link. Only unselected elements whose positions need no bool are taken early, each variable defined once, and no more than
-// `budget` registers of them. Conditions that guard gathers come before all else (guards.cpp).
+// `budget` registers of them. Conditions that guard gathers come before those (guards.cpp).
 // Cost: O(steps x items).
 #include <algorithm>
 
@@ -18,6 +18,111 @@ constexpr uint32_t budget = 64;  // 32-bit registers of early results
 
 // What waits for memory at a computed place.
 bool gathers(const Step& s) { return s.call && (s.builtin == Builtin::index || s.builtin == Builtin::gpu_probe); }
+
+void start_item(Emitter& e, uint32_t item) {
+  e.item = item;
+  e.valid = {};
+  e.active.clear();
+  e.conjunctions.clear();
+  // First, so that comparisons can take it in.
+  if (e.in_loop && !e.all_valid && (e.guards_items || item < e.within.size())) e.valid = within(e, item);
+}
+
+void set_inputs(Emitter& e, bool booleans) {
+  for (const Input& in : e.inputs) {
+    if (!in.wanted) continue;
+    if (in.type == BasicType::boolean && !booleans) continue;
+    Element x = input_item(e, in, e.item);
+    if (in.type == BasicType::boolean) {
+      x.stored = reg<S32>(x);
+      x.value = Builder::use(e.b.setp(ptx::Compare::ne, x.stored, 0));
+    }
+    e.values[index(in.variable)] = x;
+  }
+}
+
+// What has been evaluated for all items, for the current one.
+void set_early(Emitter& e, const ItemPlan& plan) {
+  for (const auto& [v, results] : plan.early) {
+    const Element& x = results[e.item];
+    e.values[index(v)] = convert(e, x, e.type_of(v));
+    if (e.type_of(v) != BasicType::boolean) continue;
+    e.values[index(v)].stored = reg<S32>(x);
+    // Conditions of a guard are false beyond n.
+    const auto condition = [&](const Guard& g) {
+      return !g.items.empty() && g.conditions.size() == 1 && g.conditions[0] == v;
+    };
+    if (std::any_of(e.guards.begin(), e.guards.end(), condition)) {
+      const Reg<Pred> holds = reg<Pred>(e.values[index(v)]);
+      e.active.emplace_back(static_cast<RegisterId>(e.values[index(v)].value.id), holds);
+    }
+  }
+}
+
+// Evaluates the conditions of the guards, and loads what they keep back. A guard of one condition is that condition for
+// all items from here on.
+void start_guards(Emitter& e, InlineVector<uint32_t, 4> started, ItemPlan& plan) {
+  started.erase(std::remove_if(started.begin(), started.end(), [&](uint32_t g) { return !e.guards[g].items.empty(); }),
+                started.end());
+  if (started.empty()) return;
+  Marks steps = marks(e.steps.size());
+  for (uint32_t g : started)
+    for (size_t k = 0; k < e.steps.size(); ++k) steps[k] = steps[k] || e.guards[g].steps[k];
+  for (uint32_t item = 0; item < e.items; ++item) {
+    start_item(e, item);
+    set_inputs(e, true);
+    set_early(e, plan);
+    for (size_t k = 0; k < e.steps.size(); ++k)
+      if (steps[k] && plan.early.find(e.steps[k].target) == plan.early.end()) run_step(e, e.steps[k]);
+    for (uint32_t g : started) note_guard(e, e.guards[g]);
+  }
+  for (uint32_t g : started) {
+    load_guarded_inputs(e, g);
+    if (e.guards[g].conditions.size() != 1) continue;
+    EarlyResults results;
+    for (Reg<S32> x : e.guards[g].items) results.push_back(element(BasicType::i8, x));
+    plan.early[e.guards[g].conditions[0]] = results;
+  }
+}
+
+// The guards of what the step reads.
+InlineVector<uint32_t, 4> guards_before(const Emitter& e, const Step& s) {
+  InlineVector<uint32_t, 4> out;
+  const auto add = [&](uint32_t guard) {
+    if (std::find(out.begin(), out.end(), guard) == out.end()) out.push_back(guard);
+  };
+  if (const auto at = e.guard_of.find(s.id); at != e.guard_of.end()) add(at->second);
+  for (const Input& in : e.inputs)
+    for (const hir::Operand& o : s.operands)
+      if (in.guard && o.kind == hir::Operand::variable && o.variable_id() == in.variable) add(*in.guard);
+  return out;
+}
+
+InlineVector<uint32_t, 4> guards_of_stages(const Emitter& e, size_t last) {
+  InlineVector<uint32_t, 4> out;
+  for (uint32_t g = 0; g < e.guards.size(); ++g)
+    if (e.guards[g].stage <= last) out.push_back(g);
+  return out;
+}
+
+// Which of the steps that conditions of stage 0 follow from need not run again.
+Marks known_steps(const Emitter& e, const ItemPlan& plan) {
+  Marks known = marks(e.steps.size());
+  std::vector<uint32_t> readers(e.function.variables.size());  // that need not run
+  for (size_t k = e.steps.size(); k-- > 0;) {
+    const Step& s = e.steps[k];
+    const bool is_condition = std::any_of(e.guards.begin(), e.guards.end(), [&](const Guard& g) { return !g.items.empty() && g.steps[k]; });
+    if (!is_condition ||
+        (plan.early.find(s.target) == plan.early.end() && readers[index(s.target)] != e.reads[index(s.target)]))
+      continue;
+    known[k] = true;
+    for (const hir::Operand& o : s.operands)
+      if (o.kind == hir::Operand::variable) ++readers[o.id];
+  }
+  return known;
+}
+
+}  // namespace
 
 // Which of the marked steps may and should run before all others.
 Marks early_steps(const Emitter& e, const Marks& wanted) {
@@ -65,65 +170,12 @@ Marks early_steps(const Emitter& e, const Marks& wanted) {
   return early;
 }
 
-void start_item(Emitter& e, uint32_t item) {
-  e.item = item;
-  e.valid = {};
-  e.active.clear();
-  e.conjunctions.clear();
-  // First, so that comparisons can take it in.
-  if (e.in_loop && !e.all_valid && (e.guards_items || item < e.within.size())) e.valid = within(e, item);
-}
-
-void set_inputs(Emitter& e, bool booleans) {
-  for (const Input& in : e.inputs) {
-    if (!in.wanted) continue;
-    if (in.type == BasicType::boolean && !booleans) continue;
-    Element x = input_item(e, in, e.item);
-    if (in.type == BasicType::boolean) {
-      x.stored = reg<S32>(x);
-      x.value = Builder::use(e.b.setp(ptx::Compare::ne, x.stored, 0));
-    }
-    e.values[index(in.variable)] = x;
-  }
-}
-
-// A guard of one condition is that condition for all items. Which of the steps need not run again for it.
-Marks keep_conditions(const Emitter& e, const Marks& conditions, ItemPlan& plan) {
-  Marks known = marks(e.steps.size());
-  if (e.guards.empty()) return known;
-  for (const Guard& g : e.guards) {
-    if (g.conditions.size() != 1) continue;
-    EarlyResults results;
-    for (Reg<S32> x : g.items) results.push_back(element(BasicType::i8, x));
-    plan.early[g.conditions[0]] = results;
-  }
-  std::vector<uint32_t> readers(e.function.variables.size());  // that need not run
-  for (size_t k = e.steps.size(); k-- > 0;) {
-    const Step& s = e.steps[k];
-    if (!conditions[k] || (plan.early.find(s.target) == plan.early.end() && readers[index(s.target)] != e.reads[index(s.target)]))
-      continue;
-    known[k] = true;
-    for (const hir::Operand& o : s.operands)
-      if (o.kind == hir::Operand::variable) ++readers[o.id];
-  }
-  return known;
-}
-
-}  // namespace
-
-ItemPlan start_items(Emitter& e, const Marks& wanted, const Marks& conditions) {
+ItemPlan start_items(Emitter& e, const Marks& wanted) {
   ItemPlan plan;
   const Marks early = early_steps(e, wanted);
   const uint32_t items = e.items;
-  for (uint32_t item = 0; item < items && !e.guards.empty(); ++item) {
-    start_item(e, item);
-    set_inputs(e, true);
-    for (size_t k = 0; k < e.steps.size(); ++k)
-      if (conditions[k]) run_step(e, e.steps[k]);
-    note_guards(e);
-  }
-  load_guarded_inputs(e);
-  const Marks known = keep_conditions(e, conditions, plan);
+  start_guards(e, guards_of_stages(e, 0), plan);
+  const Marks known = known_steps(e, plan);
   for (size_t k = 0; k < e.steps.size(); ++k) {
     const Step& s = e.steps[k];
     if (!wanted[k] || known[k]) continue;
@@ -131,6 +183,7 @@ ItemPlan start_items(Emitter& e, const Marks& wanted, const Marks& conditions) {
       plan.late.push_back(&s);
       continue;
     }
+    start_guards(e, guards_before(e, s), plan);
     EarlyResults results;
     std::vector<ProbeItem> probes;
     Reg<Pred> bad;
@@ -158,24 +211,14 @@ ItemPlan start_items(Emitter& e, const Marks& wanted, const Marks& conditions) {
     plan.early[s.target] = results;
     if (bad.valid()) report_error(e, bad, index(s.id), RuntimeError::index_out_of_range);
   }
+  start_guards(e, guards_of_stages(e, SIZE_MAX), plan);
   return plan;
 }
 
 void evaluate_item(Emitter& e, const ItemPlan& plan) {
   start_item(e, e.item);
   set_inputs(e, true);
-  for (const auto& [v, results] : plan.early) {
-    const Element& x = results[e.item];
-    e.values[index(v)] = convert(e, x, e.type_of(v));
-    if (e.type_of(v) != BasicType::boolean) continue;
-    e.values[index(v)].stored = reg<S32>(x);
-    // Conditions of a guard are false beyond n.
-    const auto condition = [&](const Guard& g) { return g.conditions.size() == 1 && g.conditions[0] == v; };
-    if (std::any_of(e.guards.begin(), e.guards.end(), condition)) {
-      const Reg<Pred> holds = reg<Pred>(e.values[index(v)]);
-      e.active.emplace_back(static_cast<RegisterId>(e.values[index(v)].value.id), holds);
-    }
-  }
+  set_early(e, plan);
   for (const Step* s : plan.late) run_step(e, *s);
 }
 

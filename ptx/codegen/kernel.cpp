@@ -250,20 +250,23 @@ Marks steps_for(const Emitter& e, Marks& needed, bool selected) {
 // So many items that about `wanted_bytes` are in flight per thread, what is gathered included. More would
 // only make more code.
 uint32_t items_of(const Emitter& e, const Marks& wanted) {
-  uint32_t bytes = 0, steps = 0;
+  uint32_t bits = 0, steps = 0;
   bool calls = false;  // every item has a copy of what it calls
   for (const Input& in : e.inputs)
-    if (in.wanted) bytes += width_of(in.type);
+    if (in.wanted) bits += encodings::bits_of(in.type, in.stored);
   for (size_t s = 0; s < e.steps.size(); ++s) {
     if (!wanted[s]) continue;
     const Step& step = e.steps[s];
     ++steps;
     calls |= step.call && hir::needs_math(step.builtin, step.result);
     for (size_t k = 0; k < step.operands.size(); ++k)
-      if (reads_whole(step, k)) bytes += width_of(e.type_of(step.operands[k].variable_id()));
+      if (reads_whole(step, k)) {
+        const hir::VariableId v = step.operands[k].variable_id();
+        bits += encodings::bits_of(e.type_of(v), e.stored(v));
+      }
   }
-  if (calls || bytes == 0) return 1;
-  const uint32_t items = std::bit_ceil((e.bytes_in_flight + bytes - 1) / bytes);
+  if (calls || bits == 0) return 1;
+  const uint32_t items = std::bit_ceil((8 * e.bytes_in_flight + bits - 1) / bits);
   return std::min(items, steps <= 3 ? 8u : 4u);
 }
 
@@ -425,10 +428,10 @@ Marks steps_of(const Emitter& e, const Pass& pass, Marks& needed) {
 
 // Evaluates and uses the items of the tile (or of a part of it) whose pointers are set.
 void write_items(Emitter& e, const Pass& pass, const Marks& wanted, Reg<U32> position) {
-  const Marks conditions = find_guards(e, wanted);
+  find_guards(e, wanted);
   load_items(e);
   for (Output& out : e.outputs) out.items.clear();
-  ItemPlan plan = start_items(e, wanted, conditions);
+  ItemPlan plan = start_items(e, wanted);
   for (e.item = 0; e.item < e.items; ++e.item) {
     evaluate_item(e, plan);
     if (pass.accumulates) accumulate(e);

@@ -195,11 +195,11 @@ Reg<Pred> within(Emitter& e, uint32_t item) {
   return e.b.setp(Compare::gt, e.room, static_cast<int32_t>(e.local_offset(item)));
 }
 
-void load_guarded_inputs(Emitter& e) {
+void load_guarded_inputs(Emitter& e, uint32_t guard) {
   for (uint32_t i = 0; i < e.items; ++i)
     for (const Input& in : e.inputs)
-      if (in.wanted && in.guard)
-        load_input(e, in, i, e.local_offset(i), e.b.setp(Compare::ne, e.guards[*in.guard].items[i], 0));
+      if (in.wanted && in.guard == guard)
+        load_input(e, in, i, e.local_offset(i), e.b.setp(Compare::ne, e.guards[guard].items[i], 0));
 }
 
 void load_items(Emitter& e) {

@@ -358,6 +358,14 @@ TEST(Kernels, GuardedGathers) {
       {"a:? = @gt(x, 0:i64); y:? = @index(x, p); b:? = @lt(y, 5:i64); m:? = @and(a, b); k:? = @compress(m, y); s:? = @sum(k);",
        "s", true},
       {"y:? = @index(x, p); b:? = @lt(y, 5:i64); c:? = @not(b); m:? = @and(q, c); k:? = @compress(m, x);", "k", true},
+      // Conditions that are gathered guard what is gathered after them, and columns.
+      {"d:? = @index(q, p); y:? = @index(x, p); b:? = @lt(y, 5:i64); m:? = @and(d, b); k:? = @compress(m, x);", "k", true},
+      {"d:? = @index(q, p); y:? = @index(x, p); b:? = @lt(y, 5:i64); n:? = @and(d, b); z:? = @index(p, p); c:? = @gt(z, 9:i32);"
+       "m:? = @and(n, c); k:? = @compress(m, x); s:? = @sum(k); l:? = @len(k);",
+       "s, l", true},
+      {"y:? = @index(x, p); b:? = @lt(y, 5:i64); a:? = @gt(x, 0:i64); d:? = @index(q, p); n:? = @and(a, d); m:? = @and(b, n);"
+       "k:? = @compress(m, p); o:? = @or(d, b); j:? = @compress(o, x); s:? = @sum(k); t:? = @sum(j);",
+       "s, t", false},
       {"a:? = @gt(x, 0:i64); y:? = @index(x, p); b:? = @lt(y, 5:i64); m:? = @and(a, b); s:? = @sum(y); k:? = @compress(m, x); t:? = @sum(k);",
        "s, t", false},
       {"a:? = @gt(x, 0:i64); y:? = @index(x, p); b:? = @lt(y, 5:i64); m:? = @or(a, b); k:? = @compress(m, x);", "k", false},
