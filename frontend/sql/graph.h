@@ -122,6 +122,11 @@ class Graph {
                VectorId mask);  // the rows that the mask keeps; the same for the same mask
   VectorId keep(SpaceId kept, VectorId v);   // a vector of kept's parent, there
   VectorId pick(VectorId v, VectorId rows);  // v's elements at row numbers
+  // Is v picked from a space with fewer rows than its own?
+  bool is_of_fewer_rows(VectorId v) const {
+    return vectors_[v].kind == Vector::picked &&
+           spaces_[vectors_[vectors_[v].arguments[0]].space].most_rows < spaces_[vectors_[v].space].most_rows;
+  }
   VectorId count(SpaceId s);                 // i64
   VectorId rows(SpaceId s);                  // 0, 1, ..: row numbers within itself
   VectorId spread(VectorId v, SpaceId s);    // a scalar as a vector of s

@@ -78,11 +78,16 @@ Cell Translator::like_cell(std::span<const Cell> a, bool quote, std::string_view
   const bool plain = pattern && is_none(a[1].valid) && hir::is_text(g_[a[0].value].type) &&
                      pattern->find_first_of(quote ? "%_" : "_") == std::string::npos;
   if (!plain) return text_cell(truth, function, a);
+  // Of rows of a table with fewer rows, there: what reads it has the mask's elements to gather.
+  VectorId text = a[0].value, rows = nothing;
+  if (g_.is_of_fewer_rows(text)) {
+    rows = g_[text].arguments[1];
+    text = g_[text].arguments[0];
+  }
   const VectorId like = g_.call(
-      "@like(",
-      {a[0].value, g_.text(BasicType::str, fmt::format("{}{}{}", before, *pattern, behind))},
-      BasicType::boolean, g_[a[0].value].space, "like");
-  return strict(truth, like, a);
+      "@like(", {text, g_.text(BasicType::str, fmt::format("{}{}{}", before, *pattern, behind))},
+      BasicType::boolean, g_[text].space, "like");
+  return strict(truth, is_none(rows) ? like : g_.pick(like, rows), a);
 }
 Cell Translator::like(const Expression&, std::span<const Cell> a, std::string_view) {
   return like_cell(a, false, "", "", "like");
