@@ -18,12 +18,16 @@ void Selector::divide(const ptx::Instruction& i) {
     if (rem) return unsupported(i);
     if (i.type == Type::f32 && (i.mods.approx || i.mods.full)) {
       Op a = source(p_.operand(i, 1), i.type), b = as_register(source(p_.operand(i, 2), i.type));
+      // The last product may become one operation with a sum, as in ptxas's code.
+      const auto quotient = [&](const Op& reciprocal, const Op& of) {
+        emit(Mnemonic::FMUL, {gpr(d), reciprocal, of}).mod(ModifierKind::FTZ, i.mods.ftz);
+        f_.insts.back().contractible = options_.contract;
+      };
       // Divisors beyond 2^126 would have a reciprocal that is flushed to zero, subnormal ones an infinite one: scale both operands.
       if (i.mods.ftz && i.mods.approx) {
         Op r = temp();
         emit(Mnemonic::MUFU, {r, b}).mod(ModifierKind::Function, 4);
-        emit(Mnemonic::FMUL, {gpr(d), r, a}).mod(ModifierKind::FTZ, 1);
-        return;
+        return quotient(r, a);
       }
       if (guard_.reg == isa::PT) {
         const uint32_t large = new_predicate(f_, false), usual = new_predicate(f_, false);
@@ -39,8 +43,7 @@ void Selector::divide(const ptx::Instruction& i) {
           }
         }
         emit(Mnemonic::MUFU, {r, y}).mod(ModifierKind::Function, 4);
-        emit(Mnemonic::FMUL, {gpr(d), r, x}).mod(ModifierKind::FTZ, i.mods.ftz);
-        return;
+        return quotient(r, x);
       }
       Op x = as_register(a), scale = temp(), sa = temp(), sb = temp(), r = temp();
       uint32_t large = temp_predicate(), small = temp_predicate();
@@ -53,8 +56,7 @@ void Selector::divide(const ptx::Instruction& i) {
       emit(Mnemonic::FMUL, {sa, x, scale}).mod(ModifierKind::FTZ, i.mods.ftz);
       emit(Mnemonic::FMUL, {sb, b, scale}).mod(ModifierKind::FTZ, i.mods.ftz);
       emit(Mnemonic::MUFU, {r, sb}).mod(ModifierKind::Function, 4);
-      emit(Mnemonic::FMUL, {gpr(d), r, sa}).mod(ModifierKind::FTZ, i.mods.ftz);
-      return;
+      return quotient(r, sa);
     }
     if (!divide_or_root(i)) unsupported(i);
     return;

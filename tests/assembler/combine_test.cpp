@@ -343,7 +343,8 @@ TEST(Combine, AnglesAreReducedOnce) {
 // --fmad: what PTX leaves free is one operation with one rounding, as an fma; what has a rounding of its own is not, nor is anything without --fmad.
 TEST(Combine, ContractsWhatPtxLeavesFree) {
   struct Contraction {
-    const char *text, *fused;  // the same where it contracts
+    const char *text, *fused;     // the same where it contracts
+    const char* apart = nullptr;  // the same where it does not, of what is no single operation
   };
   const Contraction contractions[] = {
       {"mul.f32 %m, %f, %g;\nadd.f32 %n, %m, %h;\nmov.b32 %x, %n;\n", "fma.rn.f32 %n, %f, %g, %h;\nmov.b32 %x, %n;\n"},
@@ -361,6 +362,9 @@ TEST(Combine, ContractsWhatPtxLeavesFree) {
        "fma.rn.f64 %dn, %dd, %de, %dd;\nmov.b64 %z, %dn;\n"},
       {"mul.f64 %dm, %dd, %de;\nsub.f64 %dn, %dd, %dm;\nmov.b64 %z, %dn;\n",
        "neg.f64 %dm, %dd;\nfma.rn.f64 %dn, %dm, %de, %dd;\nmov.b64 %z, %dn;\n"},
+      {"div.approx.ftz.f32 %m, %f, %g;\nsub.ftz.f32 %n, %h, %m;\nmov.b32 %x, %n;\n",
+       "rcp.approx.ftz.f32 %m, %g;\nneg.f32 %m, %m;\nfma.rn.ftz.f32 %n, %m, %f, %h;\nmov.b32 %x, %n;\n",
+       "rcp.approx.ftz.f32 %m, %g;\nmul.rn.ftz.f32 %m, %m, %f;\nsub.ftz.f32 %n, %h, %m;\nmov.b32 %x, %n;\n"},
       // Not: a rounding, another reader, another flushing, a saturated product, a magnitude.
       {"mul.rn.f32 %m, %f, %g;\nadd.f32 %n, %m, %h;\nmov.b32 %x, %n;\n", nullptr},
       {"mul.f32 %m, %f, %g;\nadd.rn.f32 %n, %m, %h;\nmov.b32 %x, %n;\n", nullptr},
@@ -387,7 +391,7 @@ TEST(Combine, ContractsWhatPtxLeavesFree) {
   };
   for (const Contraction& c : contractions) {
     SCOPED_TRACE(c.text);
-    const auto plain = run_interpreter(parse_text("plain.ptx", kernel(c.text)), "k", in);
+    const auto plain = run_interpreter(parse_text("plain.ptx", kernel(c.apart ? c.apart : c.text)), "k", in);
     ASSERT_TRUE(plain.ok()) << plain.error().message;
     const auto fused = c.fused ? run_interpreter(parse_text("fused.ptx", kernel(c.fused)), "k", in) : plain;
     ASSERT_TRUE(fused.ok()) << fused.error().message;
