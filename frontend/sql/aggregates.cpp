@@ -377,7 +377,8 @@ Relation Translator::aggregate_set(const Node& n, const Relation& in,
 }
 
 Relation Translator::aggregate(const Node& n) {
-  const Relation in = relation(plan_.of(n.children)[0]);
+  Relation in = relation(plan_.of(n.children)[0]);
+  if (!error_) reduce_rows(in, n);
   if (error_) return {};
   if (n.set_count == 0) {
     std::vector<uint32_t> all(n.groups.count);

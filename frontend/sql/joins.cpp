@@ -693,6 +693,9 @@ Relation Translator::join(const Node& n) {
   }
   Relation left = relation(sides[0]), right = relation(sides[1]);
   if (error_) return {};
+  if (type == JoinType::inner) reduce_groups(left, sides[0], right, on, true);
+  if (type == JoinType::inner || type == JoinType::left) reduce_groups(right, sides[1], left, on, false);
+  if (error_) return {};
   on.others = plan_.of(n.expressions);
   on.left = left.columns.size();
   on.right = right.columns.size();

@@ -225,6 +225,19 @@ class Translator {
     VectorId left = nothing, right = nothing;  // row numbers in the compact sides
     SpaceId space = one_row;
   };
+  // reductions.cpp
+  struct GroupKey {
+    NodeId groups{};
+    uint32_t key = 0;
+  };
+  struct Reduction {
+    GroupKey of;
+    VectorId base = nothing, marks = nothing;  // a table's unique key, and which of its rows count
+  };
+  std::optional<GroupKey> group_key(NodeId node, ExpressionId e) const;
+  void reduce_groups(Relation& side, NodeId node, const Relation& other, const On& on, bool of_left);
+  void reduce_rows(Relation& in, const Node& groups);
+
   Relation join(const Node& n);
   Relation cross(const Relation& left, const Relation& right);
   Relation inner(const Relation& left, const Relation& right, std::vector<Key> keys, const On& on);
@@ -360,6 +373,8 @@ class Translator {
   const Plan& plan_;
   const Catalog& catalog_;
   Graph g_;
+  std::vector<Reduction> reductions_;  // of what is being translated
+  size_t reduced_ = 0;                 // sides so far
   std::optional<Error> error_;
   Place place_, failed_at_;
   VectorId guard_ = nothing;  // the rows that what is evaluated may fail for; none: all

@@ -80,3 +80,5 @@ select min(s) filter (where false), max(m) filter (where true), count(distinct s
 select count(*) from t where s like '%' and b = 10;
 select id, s like '%', contains(s, '') from t order by id;
 select id, (select min(w) from u where u.k is not distinct from t.a) from t order by 1;
+select t.id, q.n, q.s from t join (select a, count(*) n, sum(b) s from t group by a) q on t.id = q.a where t.b > 5 order by t.id;
+select t.id, q.n, q.s from t left join (select a, count(*) n, sum(b) s from t group by a) q on t.id = q.a where t.b > 5 or t.b is null order by t.id;
