@@ -60,6 +60,8 @@ enum class ShapeRule : uint8_t {
   join_index,
   member,
   probe,  // that of the first column of the right side
+  cells,         // as many cells as there are lengths
+  cell_numbers,  // that of argument 1, or unknown
   fold,   // as many as the keys of GPU.fold have different values
   flip,
   dynamic_table,
@@ -119,6 +121,8 @@ enum class Operator : uint8_t {
   each,  // `unique` of cells, exact sums of them
   exact_sum,
   raze,
+  cells,
+  cell_numbers,
 };
 // Types of arguments for which kernels have code, as a set. Text is there as codes of a domain.
 namespace kernel_types {

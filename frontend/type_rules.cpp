@@ -879,6 +879,18 @@ TypeId gpu_fold(const Call& c) {
   return c.checker.apply(plain);
 }
 
+TypeId gpu_cells(const Call& c) {
+  if ((!is_basic(c, 0) && type_of(c, 0).kind != TypeKind::list) || !is_exactly(c, 1, B::i64))
+    return c.checker.mismatch(c, "a vector or a list, and the length of each cell as i64");
+  return list_of(c, c[0].type);
+}
+
+TypeId gpu_cell_numbers(const Call& c) {
+  if (!is_exactly(c, 0, B::i64) || (c.size() == 2 && !is_basic(c, 1)))
+    return c.checker.mismatch(c, "the length of each cell as i64, and a vector");
+  return basic(c, B::i64);
+}
+
 // Several results: TypeChecker::apply_primitive does it.
 TypeId gpu_primitive(const Call&) { return no_type; }
 

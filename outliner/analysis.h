@@ -72,10 +72,20 @@ struct TopDecision {
 bool find_tops(hir::Program& program, const hir::Function& main, ShapeTable& table, DiagnosticSink& sink,
                Shapes& shapes, hir::Function& own, std::vector<TopDecision>& decisions);
 
+// --- lists.cpp ------------------------------------------------------------------------------------------------------------------
+
+// Rewrites calls on the cells of lists in main that have no kernel into calls on vectors, into `own`, and gives `shapes` what follows from that. False:
+// there are none.
+bool flatten_lists(hir::Program& program, const hir::Function& main, ShapeTable& table, DiagnosticSink& sink,
+                   const Options& options, Shapes& shapes, hir::Function& own);
+
 // --- sinks.cpp ----------------------------------------------------------------------------------------------------------------
 
 // Tag of the dynamic sizes of GPU.fold, less its number.
 inline constexpr uint32_t fold_tag = 1u << 16;
+
+// Tag of the dynamic size of the cells that GPU.cells makes of the lengths that are its object.
+inline constexpr uint32_t cells_tag = 1u << 15;
 
 // Rewrites groups of main of which only reductions and elements of first rows are asked into reductions that the kernels of their keys do, into
 // `own`, which may be `main` itself, and gives `shapes` what follows from that. `folds` gets the numbers of those groups. False: there are none.

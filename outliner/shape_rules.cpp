@@ -421,6 +421,16 @@ ShapeId rule_fold(Call& c) {
   }
   return c.a.table.vector(size);
 }
+// Lists that are made of the same lengths have the same cells.
+ShapeId rule_cells(Call& c) {
+  const Shape lengths = c.shape(c.args[1]);
+  const ObjectId made = is_none(c.args[1].object) ? c.object() : c.args[1].object;
+  const bool sized = lengths.kind == Shape::vector && constant_size(c.a.table, lengths.size) < 0;
+  const SizeId cell = c.a.table.intern(Size{.kind = Size::dynamic, .object = made, .tag = cells_tag});
+  return make_list(c.a.table, sized ? lengths.size : c.dynamic(),
+                   {c.shape(c.args[0]).kind == Shape::vector ? c.a.table.vector(cell) : make_wild(c.a.table)});
+}
+ShapeId rule_cell_numbers(Call& c) { return c.args.size() == 2 ? argument(c, 1) : rule_dynamic_vector(c); }
 ShapeId rule_probe(Call& c) { return argument(c, c.args.size() / 2 + 1); }
 ShapeId rule_dynamic_table(Call& c) {
   return c.a.table.intern(Shape{.kind = Shape::table, .size = c.dynamic(0), .size2 = c.dynamic(1)});
@@ -465,6 +475,8 @@ Rule rule_of(ShapeRule rule) {
     case ShapeRule::join_index: return rule_join_index;
     case ShapeRule::member: return rule_argument0;
     case ShapeRule::probe: return rule_probe;
+    case ShapeRule::cells: return rule_cells;
+    case ShapeRule::cell_numbers: return rule_cell_numbers;
     case ShapeRule::fold: return rule_fold;
     case ShapeRule::flip: return rule_argument0;
     case ShapeRule::dynamic_table: return rule_dynamic_table;

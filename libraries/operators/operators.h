@@ -17,7 +17,7 @@ Result<Aggregates> aggregate(Library& library, std::span<const Vector> keys, std
                              Address sum_flags, Memory& memory);
 // exact_sums.cpp
 Result<Vector> exact_sums(Library& library, const Cells& cells, bool average, Type result, Memory& memory);
-// cells.cpp
+// sorted_cells.cpp
 Result<Cells> unique_cells(Library& library, const Cells& cells, Memory& memory);
 
 // join_probe.cpp, member.cpp, like.cpp, rank.cpp, text/translate_codes.cpp
@@ -40,7 +40,13 @@ Result<Vector> to_complex(Library& library, const Vector& reals, Memory& memory)
 Result<Vector> pair(Library& library, const Vector& high, const Vector& low, uint64_t radix, int64_t nowhere,
                     Memory& memory);
 
+// cells.cpp
+Result<Vector> offsets(Library& library, const Vector& lengths, Memory& memory);
+Result<Vector> cell_numbers(Library& library, const Vector& lengths, const Vector* like, Memory& memory);
+
 // scan.cpp
+// The running sums of integers, where `starts` is not 0 anew, into `out`, whose memory is there: i64s.
+Result<void> scan_sums(Library& library, const Vector& x, const Vector& starts, const Vector& out, Memory& memory);
 Result<Vector> scan(Library& library, Scan operation, const Vector& x, const Vector& starts, Memory& memory);
 // select.cpp
 Result<Relation> select(Library& library, const Relation& relation, const Vector& mask, Memory& memory);

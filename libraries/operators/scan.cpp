@@ -209,6 +209,12 @@ Result<void> scan_into(Library& library, Shape shape, const Vector& x, const Vec
 
 }  // namespace
 
+Result<void> scan_sums(Library& library, const Vector& x, const Vector& starts, const Vector& out,
+                       Memory& memory) {
+  const Shape shape{.held = held_of(Scan::sum, x.type), .op = Accumulator::add};
+  return scan_into(library, shape, x, starts, out, memory);
+}
+
 Result<Vector> scan(Library& library, Scan operation, const Vector& x, const Vector& starts,
                     Memory& memory) {
   const Vector both[] = {x, starts};

@@ -320,6 +320,7 @@ class Planner {
     for (uint32_t slot : step.outputs) {
       in_one_piece_.erase(slot);
       if (step.kind == Step::launch || step.kind == Step::unique_cells || step.kind == Step::tolist ||
+          step.kind == Step::cells ||
           (step.kind == Step::exact_sum && step.builtin == Builtin::each) ||
           (step.kind == Step::values && of_group_.count(step.inputs[0])))
         in_one_piece_.insert(slot);
@@ -493,6 +494,8 @@ class Planner {
         if (argument(0) != TypeKind::basic || argument(1) != TypeKind::basic) return Step::call;
         return on_columns(Step::append, {0, 1});
       case Operator::tolist: return on_columns(Step::tolist, {0});
+      case Operator::cells: return Step::cells;
+      case Operator::cell_numbers: return Step::cell_numbers;
       case Operator::scan: return on_columns(Step::scan, {0, 1});
       case Operator::like: return on_columns(Step::like, {0, 1});
       case Operator::sub_string: return on_columns(Step::sub_string, {0});

@@ -133,6 +133,49 @@ Result<Value> fold(Context& context, Arguments a) {
   return invoke(context, hir::Builtin::raze, std::array{list(std::move(out))});
 }
 
+// The lengths of cells as where they begin, and their end.
+Result<std::vector<uint64_t>> offsets_of(std::string_view name, const Value& lengths) {
+  if (!lengths.is_vector() || lengths.type != BasicType::i64)
+    return input_error("`{}` expects lengths as i64, got {}", name, describe(lengths));
+  std::vector<uint64_t> offsets{0};
+  for (const int64_t n : elements<int64_t>(lengths)) {
+    if (n < 0 || offsets.back() + static_cast<uint64_t>(n) > data::longest_vector)
+      return input_error("`{}` got a cell of length {} behind {} elements", name, n, offsets.back());
+    offsets.push_back(offsets.back() + static_cast<uint64_t>(n));
+  }
+  return offsets;
+}
+
+// GPU.cells(x, lengths): the elements or cells of x as cells of a list.
+Result<Value> cells(Context&, Arguments a) {
+  ASSIGN_OR_RETURN(const std::vector<uint64_t> offsets, offsets_of("GPU.cells", a[1]));
+  if (offsets.back() != length(a[0]))
+    return input_error("`GPU.cells` got lengths of {} elements for {}", offsets.back(), length(a[0]));
+  std::vector<Value> out;
+  for (size_t i = 0; i + 1 < offsets.size(); ++i) {
+    if (a[0].kind == Value::list) {
+      const auto first = a[0].parts().begin();
+      out.push_back(list({first + static_cast<std::ptrdiff_t>(offsets[i]), first + static_cast<std::ptrdiff_t>(offsets[i + 1])}));
+      continue;
+    }
+    std::vector<int64_t> places;
+    for (uint64_t k = offsets[i]; k < offsets[i + 1]; ++k) places.push_back(static_cast<int64_t>(k));
+    out.push_back(gather(a[0], places));
+  }
+  return list(std::move(out));
+}
+
+// GPU.cell_numbers(lengths, like): per element of such cells, the number of its cell.
+Result<Value> cell_numbers(Context&, Arguments a) {
+  ASSIGN_OR_RETURN(const std::vector<uint64_t> offsets, offsets_of("GPU.cell_numbers", a[0]));
+  if (a.size() == 2 && offsets.back() != length(a[1]))
+    return input_error("`GPU.cell_numbers` got lengths of {} elements beside {}", offsets.back(), length(a[1]));
+  std::vector<int64_t> out;
+  for (size_t i = 0; i + 1 < offsets.size(); ++i)
+    out.insert(out.end(), offsets[i + 1] - offsets[i], static_cast<int64_t>(i));
+  return make<int64_t>(BasicType::i64, out);
+}
+
 enum class Side { item, left, right };
 template <Side side>
 Result<Value> each_pair(Context& context, Arguments a) {
@@ -167,6 +210,8 @@ std::span<const BuiltinEntry> list_builtins() {
       {"match", match},
       {"each", each},
       {"GPU.fold", fold},
+      {"GPU.cells", cells},
+      {"GPU.cell_numbers", cell_numbers},
       {"each_item", each_pair<Side::item>},
       {"each_left", each_pair<Side::left>},
       {"each_right", each_pair<Side::right>},

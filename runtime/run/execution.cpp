@@ -236,6 +236,8 @@ Result<void> Run::step(const Step& s, std::vector<Value>& results) {
     case Step::drop:
     case Step::append:
     case Step::tolist:
+    case Step::cells:
+    case Step::cell_numbers:
     case Step::like:
     case Step::sub_string:
     case Step::text_map: return run_operator(s);

@@ -204,6 +204,8 @@ class Run {
   Result<void> part_of(const Step& s);  // take, drop
   Result<void> append(const Step& s);
   Result<void> tolist(const Step& s);
+  Result<void> cells(const Step& s);
+  Result<void> cell_numbers(const Step& s);
   Result<void> sub_string(const Step& s);
   // --- text_calls.cpp ---
   Result<void> text_map(const Step& s);

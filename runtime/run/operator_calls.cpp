@@ -240,6 +240,8 @@ Result<void> Run::run_operator(const Step& s) {
       case Step::drop: return part_of(s);
       case Step::append: return append(s);
       case Step::tolist: return tolist(s);
+      case Step::cells: return cells(s);
+      case Step::cell_numbers: return cell_numbers(s);
       case Step::like: return like(s);
       case Step::text_map: return text_map(s);
       default: return sub_string(s);
@@ -768,6 +770,49 @@ Result<void> Run::tolist(const Step& s) {
   list->size_slot = x->size_slot;
   list->size_buffer = x->size_buffer ? x->size_buffer : x->data_buffer;
   assign_result(s, std::move(list));
+  return {};
+}
+
+// Elements, or the cells of a list, as the cells of another.
+Result<void> Run::cells(const Step& s) {
+  ASSIGN_OR_RETURN(std::vector<ItemPtr> in, items(s.inputs));
+  const ItemPtr &x = in[0], &lengths = in[1];
+  if ((x->kind != Item::vector && x->kind != Item::cells) || lengths->kind != Item::vector)
+    return fall_back(s, "the argument is no vector and no list in one piece", Arguments::perhaps_wrong);
+  RETURN_IF_ERROR(to_device(x));
+  ASSIGN_OR_RETURN(const operators::Vector n, column(lengths));
+  OperatorMemory memory(*this, engine_.buffers);
+  auto scope = timings_.measure(library_phase(), "cells");
+  ASSIGN_OR_RETURN(const operators::Vector offsets, sql_->offsets(n, memory));
+  ItemPtr list = parts_item(Item::cells, {x});
+  list->type = x->type;
+  list->capacity = lengths->capacity;
+  list->exact = lengths->exact;
+  list->size_slot = lengths->size_slot;
+  list->size_buffer = lengths->size_buffer ? lengths->size_buffer : lengths->data_buffer;
+  list->offsets = offsets.data;
+  list->offsets_buffer = memory.buffer(offsets.data);
+  assign_result(s, std::move(list));
+  return {};
+}
+
+Result<void> Run::cell_numbers(const Step& s) {
+  ASSIGN_OR_RETURN(std::vector<ItemPtr> in, items(s.inputs));
+  if (std::any_of(in.begin(), in.end(), [](const ItemPtr& v) { return v->kind != Item::vector; }))
+    return fall_back(s, "an argument is no vector", Arguments::perhaps_wrong);
+  ASSIGN_OR_RETURN(const operators::Vector lengths, column(in[0]));
+  operators::Vector like;
+  if (in.size() == 2) {
+    RETURN_IF_ERROR(to_device(in[1]));
+    like.capacity = in[1]->capacity;
+    if (!in[1]->exact) like.size_slot = in[1]->size_slot;
+  }
+  OperatorMemory memory(*this, engine_.buffers);
+  auto scope = timings_.measure(library_phase(), "cell_numbers");
+  ASSIGN_OR_RETURN(operators::Vector made, sql_->cell_numbers(lengths, in.size() == 2 ? &like : nullptr, memory));
+  ItemPtr result = from_vector(made, BasicType::i64, memory);
+  if (in.size() == 2) result->size_id = in[1]->size_id;
+  assign_result(s, std::move(result));
   return {};
 }
 

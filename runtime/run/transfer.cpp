@@ -205,10 +205,16 @@ Result<Value> Run::cells_to_host(Item& v) {
   const uint64_t count = offsets.size() - 1;
   std::vector<Value> cells(count);
   const uint64_t width = data::plain_width(elements.type);
+  const uint64_t all = reference::length(elements);
   for (uint64_t i = 0; i < count; ++i) {
     const uint64_t from = offsets[i], to = offsets[i + 1];
-    if (from > to || to > elements.size)
-      return Error{Fault::internal, fmt::format("cell {} lies at {} to {} of {} elements", i, from, to, elements.size)};
+    if (from > to || to > all)
+      return Error{Fault::internal, fmt::format("cell {} lies at {} to {} of {} elements", i, from, to, all)};
+    if (elements.kind == Value::list) {
+      const auto first = elements.parts().begin();
+      cells[i] = reference::list({first + static_cast<std::ptrdiff_t>(from), first + static_cast<std::ptrdiff_t>(to)});
+      continue;
+    }
     if (hir::is_text(elements.type)) {
       std::vector<std::string> texts(to - from);
       for (uint64_t k = from; k < to; ++k) texts[k - from] = elements.text(k);
