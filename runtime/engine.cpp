@@ -330,6 +330,16 @@ Result<std::vector<Value>> Engine::run_whole(Plan& plan, Timings& timings, std::
     }
   }
   if (!p.options.cache) state_->drop_cache();
+  if (!again && !results && results.error().fault == Fault::input && p.compiled.outlined.flattened) {
+    // The error may speak of what the outliner made of calls on cells; the program as it was has the right one, or none.
+    auto cpu = timings.measure(Phase::cpu, "reference interpreter");
+    if (printed) printed->resize(printed_before);
+    auto said = errors_of([&] { return reference::run(p.compiled.program, *p.tables, p.sources, printed); });
+    if (!said) return said;
+    if (!p.options.allow_fallback) return results;
+    if (fallbacks) fallbacks->push_back(whole_program_fallback("cells that do not fit each other as its kernels need it"));
+    return said;
+  }
   if (!again) return results;
   // Its results are wrong or not there, and so may be its errors: once more, and from now on, with those joins and groups as the operators that they
   // are in the program, or sums of floats in integers of as many bits as they need.

@@ -179,6 +179,10 @@ Result<ItemPtr> Run::make_output(const Step& s, size_t i, uint64_t elements, con
     const Item& of = *inputs[static_cast<size_t>(cells_of)];
     made->capacity = flat_elements(of);
     made->exact = of.parts[0]->exact;
+    if (!made->exact) {  // as many as those have
+      made->size_slot = of.parts[0]->size_slot;
+      made->size_buffer = of.parts[0]->size_buffer ? of.parts[0]->size_buffer : of.parts[0]->data_buffer;
+    }
     list = parts_item(Item::cells, {made});
     list->type = type;
     list->capacity = of.capacity;
@@ -211,10 +215,15 @@ Result<ItemPtr> Run::make_output(const Step& s, size_t i, uint64_t elements, con
 Result<void> Run::allocate_output(const Step& s, size_t i, Item& made) {
   if (made.kind != Item::cells) return allocate_result(s, i, made);
   Item& elements = *made.parts[0];
+  const device::Address size = elements.size_slot;
   RETURN_IF_ERROR(allocate_result(s, i, elements));
   made.size_slot = elements.size_slot;  // the kernel writes the number of cells
   made.size_buffer = elements.data_buffer;
   if (elements.exact) elements.size_slot = 0;
+  if (size) {
+    elements.size_slot = size;
+    elements.mapped_size = nullptr;
+  }
   return {};
 }
 

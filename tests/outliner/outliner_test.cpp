@@ -278,7 +278,8 @@ TEST(Outliner, CellsOfGroupsAreNotKnownToBeEquallyLong) {
     y:? = @plus(m, n);
     l:? = @list(x, y);
     return l;)",
-                          "list<?>"));
+                          "list<?>"),
+          {.lists = false});
   ASSERT_EQ(c.errors, "");
   ASSERT_EQ(c.outlined.kernels.size(), 2u) << c.main();
   EXPECT_TRUE(c.outlined.kernels[0].assumes);
@@ -499,9 +500,9 @@ TEST(Outliner, ReversedCellsWaitForTheirList) {
   expect_round_trip(c);
 }
 
-TEST(Outliner, ListsThatStayOnTheHost) {
-  Compiled c;
-  compile(c, R"(module m {
+// Calls on cells that have no kernel: on the host, or as calls on vectors (lists.cpp).
+TEST(Outliner, ListsWithoutKernels) {
+  const std::string text = R"(module m {
   import Builtin.*;
   def f(x:f64) : f64 { return x; }
   def main() : list<?> {)" +
@@ -519,13 +520,24 @@ TEST(Outliner, ListsThatStayOnTheHost) {
     return c;
   }
 }
-)");
-  ASSERT_EQ(c.errors, "");
-  EXPECT_TRUE(c.decided("a", "", false, "its list is not in one piece"));
-  EXPECT_TRUE(c.decided("b", "", false, "user functions run on the host"));
-  EXPECT_TRUE(c.decided("y", "", false, "its cells are single values"));
-  EXPECT_TRUE(c.decided("o", "", false, "its operands' sizes are only known at run time"));
-  expect_round_trip(c);
+)";
+  Compiled stays;
+  compile(stays, text, {.lists = false});
+  ASSERT_EQ(stays.errors, "");
+  EXPECT_TRUE(stays.decided("a", "", false, "its list is not in one piece"));
+  EXPECT_TRUE(stays.decided("b", "", false, "user functions run on the host"));
+  EXPECT_TRUE(stays.decided("y", "", false, "its cells are single values"));
+  EXPECT_TRUE(stays.decided("o", "", false, "its operands' sizes are only known at run time"));
+  EXPECT_FALSE(stays.outlined.flattened);
+  expect_round_trip(stays);
+
+  Compiled flat;
+  compile(flat, text);
+  ASSERT_EQ(flat.errors, "");
+  EXPECT_TRUE(flat.outlined.flattened);
+  EXPECT_THAT(flat.main(), testing::HasSubstr("@GPU.cells("));
+  EXPECT_THAT(flat.main(), testing::Not(testing::HasSubstr("@each")));
+  expect_round_trip(flat);
 }
 
 // --- Sizes as values, scatters ------------------------------------------------------------------------------------------------
