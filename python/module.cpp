@@ -30,7 +30,9 @@
 #include "runtime/data/cache.h"
 #include "runtime/data/sources.h"
 #include "runtime/files/files.h"
+#include "runtime/planner/database.h"
 #include "runtime/print_sql.h"
+#include "runtime/session/program_text.h"
 #include "runtime/session/session.h"
 #include "tpch/source.h"
 
@@ -53,7 +55,7 @@ struct Failed {
 template <class T>
 T get(Result<T> result, const std::string& said = "") {
   if (!result) fail(result.error(), said);
-  return *std::move(result);
+  if constexpr (!std::is_void_v<T>) return *std::move(result);
 }
 
 const char* fault_name(Fault fault) {
@@ -138,7 +140,7 @@ class QueryResult {
   const std::string& said() const { return said_; }
 
   nb::capsule stream() {
-    return capsule_of(runtime::ArrowResult::stream(arrow()), "arrow_array_stream");
+    return capsule_of(runtime::ArrowResult::stream({arrow()}), "arrow_array_stream");
   }
   std::string table(uint64_t most) const {
     return runtime::print_grid(head(most), runtime::Format::table);
@@ -276,8 +278,8 @@ class Connection {
   bool remove(const std::string& name) {
     nb::gil_scoped_release unlocked;
     std::lock_guard lock(mutex_);
-    const auto gone = std::erase_if(tables_, [&](const Named& t) { return same(t.name, name); });
-    if (gone) session_.reset();
+    const auto gone = std::erase_if(tables_, [&](const Named& t) { return planner::is_same_name(t.name, name); });
+    if (gone) take_tables(name);
     return gone != 0;
   }
   // Names of tables, and of their columns with their types.
@@ -288,6 +290,8 @@ class Connection {
     for (const Named& t : tables_)
       for (const data::TableSchema& schema : t.source->schema().tables)
         names.push_back(schema.name);
+    if (session_)
+      for (const std::string& made : session_->made_names()) names.push_back(made);
     return names;
   }
 
@@ -303,15 +307,9 @@ class Connection {
     std::unique_ptr<QueryResult> result;
     for (const runtime::NamedSource& statement : statements(text)) {
       auto outcome = get(session.run(statement, options), said_);
-      if (!outcome.has_result) {
-        result = std::make_unique<QueryResult>(runtime::Grid(), std::move(outcome.reports), said_);
-        continue;
-      }
-      if (outcome.results.size() != 1)
-        fail({Fault::internal, "the program of a query has no result"});
-      result =
-          std::make_unique<QueryResult>(get(runtime::sql_grid(outcome.results[0], outcome.columns)),
-                                        std::move(outcome.reports), said_);
+      std::optional<runtime::Grid> grid = get(runtime::rows_of(outcome));
+      result = std::make_unique<QueryResult>(std::move(grid).value_or(runtime::Grid()),
+                                             std::move(outcome.reports), said_);
     }
     return result;
   }
@@ -356,13 +354,6 @@ class Connection {
     std::shared_ptr<data::Source> source;
   };
 
-  // As SQL compares names.
-  static bool same(std::string_view a, std::string_view b) {
-    return std::equal(a.begin(), a.end(), b.begin(), b.end(), [](char x, char y) {
-      return std::tolower(static_cast<unsigned char>(x)) ==
-             std::tolower(static_cast<unsigned char>(y));
-    });
-  }
   runtime::Say say() {
     return [this](const std::string& text) { said_ += text; };
   }
@@ -393,20 +384,25 @@ class Connection {
   void add_source(std::shared_ptr<data::Source> source, const std::string& name) {
     if (!tables_.empty() && tables_[0].name.empty())
       for (const data::TableSchema& own : tables_[0].source->schema().tables)
-        if (same(own.name, name))
+        if (planner::is_same_name(own.name, name))
           fail(usage_error("there is a table `{}` in the connection's data already", own.name));
-    std::erase_if(tables_, [&](const Named& t) { return same(t.name, name); });
+    std::erase_if(tables_, [&](const Named& t) { return planner::is_same_name(t.name, name); });
     tables_.push_back({name, std::move(source)});
-    session_.reset();
+    take_tables(name);
+  }
+  std::shared_ptr<data::Source> all_tables() const {
+    std::vector<std::shared_ptr<data::Source>> sources;
+    for (const Named& t : tables_) sources.push_back(t.source);
+    return sources.empty() ? nullptr : get(data::join_sources(std::move(sources)));
+  }
+  // What statements have made stays.
+  void take_tables(const std::string& renewed) {
+    if (session_) get(session_->set_source(all_tables(), renewed));
   }
   runtime::Session& open_session() {
     if (session_) return *session_;
-    std::vector<std::shared_ptr<data::Source>> sources;
-    for (const Named& t : tables_) sources.push_back(t.source);
-    std::shared_ptr<data::Source> all;
-    if (!sources.empty()) all = get(data::join_sources(std::move(sources)));
     session_ = std::make_unique<runtime::Session>(
-        all, device_,
+        all_tables(), device_,
         runtime::SessionOptions{
             .file_cache = data::default_cache_directory(), .planner = planner_, .say = say()});
     return *session_;
@@ -441,7 +437,7 @@ class Connection {
   std::string said_;  // since the call began
   std::shared_ptr<runtime::DeviceChoice> device_;
   std::vector<Named> tables_;
-  std::unique_ptr<runtime::Session> session_;  // of these tables; null: not opened since they came
+  std::unique_ptr<runtime::Session> session_;  // null: not opened yet
 };
 
 // ---- the assembler

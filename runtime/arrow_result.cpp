@@ -82,7 +82,8 @@ void add_integers(Column& column, const Value& values, uint8_t bytes) {
   add_buffer<uint8_t>(column, std::move(made));
 }
 
-Result<Column> make_column(const std::string& name, const SqlCells& cells, const Value& values) {
+Result<Column> make_column(const std::string& name, const SqlCells& cells, const Value& values,
+                           ArrowResult::Texts texts) {
   const Row& row = *std::find_if(std::begin(rows_), std::end(rows_),
                                  [&](const Row& r) { return r.type == cells.type.id; });
   Column column{.name = name, .format = row.format, .buffers = {nullptr}, .owners = {}};
@@ -96,19 +97,23 @@ Result<Column> make_column(const std::string& name, const SqlCells& cells, const
       add_buffer<uint8_t>(column, bits_of(valid, values.size));
     }
   }
-  if (cells.type.id == TypeId::varchar && values.is_text_vector()) {
-    uint64_t size = 0;
-    for (uint64_t i = 0; i < values.size; ++i) size += values.text(i).size();
-    if (size <= INT32_MAX) {
-      add_text<int32_t>(column, values);
-    } else {
+  if (cells.type.id == TypeId::varchar) {
+    const auto add = [&](const Value& all) {
+      uint64_t size = 0;
+      for (uint64_t i = 0; i < all.size; ++i) size += all.text(i).size();
+      if (texts == ArrowResult::Texts::as_needed && size <= INT32_MAX)
+        return add_text<int32_t>(column, all);
       column.format = "U";
-      add_text<int64_t>(column, values);
+      add_text<int64_t>(column, all);
+    };
+    if (values.is_text_vector()) {
+      add(values);
+    } else {  // one character each
+      std::vector<std::string> cells_text;
+      for (uint64_t i = 0; i < values.size; ++i)
+        cells_text.push_back(element_text(values, i, true));
+      add(data::vector_of_texts(hir::BasicType::str, std::move(cells_text)));
     }
-  } else if (cells.type.id == TypeId::varchar) {  // one character each
-    std::vector<std::string> texts;
-    for (uint64_t i = 0; i < values.size; ++i) texts.push_back(element_text(values, i, true));
-    add_text<int32_t>(column, data::vector_of_texts(hir::BasicType::str, std::move(texts)));
   } else if (cells.type.id == TypeId::boolean) {
     add_buffer<uint8_t>(column, bits_of(values.as<uint8_t>(), values.size));
   } else if (data::plain_width(values.type) == row.bytes) {
@@ -187,17 +192,17 @@ ArrowArray array_of(Shared result) {
 }
 
 struct StreamState {
-  Shared result;
-  bool given = false;
+  std::vector<Shared> results;
+  size_t given = 0;
 };
 
 }  // namespace
 
-Result<std::shared_ptr<const ArrowResult>> ArrowResult::make(const Grid& grid) {
+Result<std::shared_ptr<const ArrowResult>> ArrowResult::make(const Grid& grid, Texts texts) {
   auto result = std::make_shared<ArrowResult>();
   result->rows = grid.rows;
   for (size_t i = 0; i < grid.columns.size(); ++i) {
-    ASSIGN_OR_RETURN(Column column, make_column(grid.names[i], grid.sql[i], grid.columns[i]));
+    ASSIGN_OR_RETURN(Column column, make_column(grid.names[i], grid.sql[i], grid.columns[i], texts));
     result->columns.push_back(std::move(column));
   }
   return std::shared_ptr<const ArrowResult>(std::move(result));
@@ -215,11 +220,11 @@ ArrowSchema ArrowResult::schema(std::shared_ptr<const ArrowResult> result) {
   return schema;
 }
 
-ArrowArrayStream ArrowResult::stream(std::shared_ptr<const ArrowResult> result) {
+ArrowArrayStream ArrowResult::stream(std::vector<std::shared_ptr<const ArrowResult>> results) {
   ArrowArrayStream stream{};
   stream.get_schema = [](ArrowArrayStream* s, ArrowSchema* out) {
     try {
-      *out = schema(static_cast<StreamState*>(s->private_data)->result);
+      *out = schema(static_cast<StreamState*>(s->private_data)->results[0]);
     } catch (const std::bad_alloc&) {
       return ENOMEM;
     }
@@ -228,9 +233,10 @@ ArrowArrayStream ArrowResult::stream(std::shared_ptr<const ArrowResult> result) 
   stream.get_next = [](ArrowArrayStream* s, ArrowArray* out) {
     auto& state = *static_cast<StreamState*>(s->private_data);
     *out = {};
-    if (std::exchange(state.given, true)) return 0;
+    if (state.given == state.results.size()) return 0;
     try {
-      *out = array_of(state.result);
+      *out = array_of(state.results[state.given]);
+      ++state.given;
     } catch (const std::bad_alloc&) {
       return ENOMEM;
     }
@@ -241,7 +247,7 @@ ArrowArrayStream ArrowResult::stream(std::shared_ptr<const ArrowResult> result) 
     delete static_cast<StreamState*>(s->private_data);
     s->release = nullptr;
   };
-  stream.private_data = new StreamState{std::move(result)};
+  stream.private_data = new StreamState{std::move(results)};
   return stream;
 }
 

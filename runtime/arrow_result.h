@@ -1,9 +1,9 @@
 // Results of SQL queries in Arrow's form (runtime/data/arrow_abi.h).
 //
 //   ASSIGN_OR_RETURN(std::shared_ptr<const ArrowResult> r, ArrowResult::make(value, columns));
-//   ArrowArrayStream stream = ArrowResult::stream(r);   // as many as wanted
+//   ArrowArrayStream stream = ArrowResult::stream({r});   // as many as wanted
 //
-// One array per result, whose numbers lie where the result has them; text, bits, decimals and
+// One array per result (results of the same types may follow each other in a stream), whose numbers lie where the result has them; text, bits, decimals and
 // integers that are kept in another width are made, in one pass. Types: SQL's own; DECIMAL and
 // HUGEINT are decimal128, TIME time64[us], TIMESTAMP timestamp[us], with the zone UTC for
 // TIMESTAMPTZ, VARCHAR utf8 (large_utf8 from 2 GiB on).
@@ -23,7 +23,9 @@ namespace rndn::runtime {
 
 class ArrowResult {
  public:
-  static Result<std::shared_ptr<const ArrowResult>> make(const Grid& grid);
+  enum class Texts : uint8_t { as_needed, large };  // large: large_utf8, also of few
+  static Result<std::shared_ptr<const ArrowResult>> make(const Grid& grid,
+                                                         Texts texts = Texts::as_needed);
 
   struct Column {
     std::string name, format;
@@ -34,7 +36,7 @@ class ArrowResult {
   std::vector<Column> columns;
   uint64_t rows = 0;
 
-  static ArrowArrayStream stream(std::shared_ptr<const ArrowResult> result);
+  static ArrowArrayStream stream(std::vector<std::shared_ptr<const ArrowResult>> results);
   static ArrowSchema schema(std::shared_ptr<const ArrowResult> result);
 };
 

@@ -114,13 +114,6 @@ struct Check {
 int run_programs(const std::vector<NamedSource>& programs, const Flags& flags, std::shared_ptr<data::Source> source,
                  DeviceChoice device, Check* check);
 
-// Kernels of a program, and why: the text of `rndn explain`. Diagnostics go to stderr.
-struct ExplainForm {
-  bool dot = false, counts = false, named = false;  // named: the program's name above
-};
-Result<std::string> explain_program(const NamedSource& program, const runtime::CompileOptions& options,
-                                    const std::shared_ptr<data::Source>& source, ExplainForm form);
-
 // A stage of a program as text (cubin: bytes), compiled without a device; what it says goes to stderr. `of_query`: as the program of a query is compiled.
 Result<std::string> emit_program(const NamedSource& program, const Flags& flags, const std::string& stage,
                                  const data::Schema& schema, bool of_query = false);

@@ -3,6 +3,7 @@
 #include <cstdio>
 
 #include "libraries/base/system/files.h"
+#include "runtime/session/program_text.h"
 #include "tools/rndn.h"
 
 namespace rndn::tools {

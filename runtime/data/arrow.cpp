@@ -64,6 +64,10 @@ Column plain_column(std::span<const Piece> pieces, uint64_t rows, const ArrowFor
   const bool as_text = is_text(format);
   Column out = make_column(format.stored, rows, as_text ? Encoding::text : Encoding::plain);
   std::vector<Piece> tasks = tasks_of(pieces);
+  if (as_text) {
+    parallel_for(tasks.size(), [&](size_t t) { check_texts(tasks[t], format, failure); });
+    if (failure.get()) return out;
+  }
   if (may_miss(pieces, format)) out.validity = std::make_shared<Bytes>(rows);
   if (as_text) {
     std::vector<uint64_t> sizes(tasks.size());
@@ -128,6 +132,14 @@ Column coded_column(std::span<const Piece> pieces, uint64_t rows, const ArrowTyp
                           .rows = count,
                           .at = 0};
     Column table;
+    if (as_text && count) {
+      FirstFailedRow wrong;
+      check_texts(of_values, format, wrong);
+      if (wrong.get())
+        return failure.meet(p.at, fmt::format("has a dictionary whose value {} {}",
+                                              wrong.get()->row + 1, wrong.get()->reason)),
+               out;
+    }
     if (!as_text) table = plain_column({&of_values, count ? size_t{1} : 0}, count, format, failure);
     constexpr uint32_t unknown = UINT32_MAX;
     std::vector<uint32_t> numbered(as_text ? count : 0, unknown);
@@ -179,6 +191,16 @@ Result<void> check(ArrowArrayStream& stream, int code, std::string_view place) {
   return input_error("{}: {}", place, said ? said : std::strerror(code));
 }
 
+// As flaw_of, of the array of a table: its one buffer says which rows are missing as a whole.
+std::string flaw_of_table(const ArrowArray& array) {
+  if (array.length < 0) return fmt::format("has a length of {}", array.length);
+  if (array.offset < 0 || array.offset > INT64_MAX - array.length)
+    return fmt::format("has an offset of {}", array.offset);
+  if (array.n_buffers < 0 || array.n_buffers > 1 || (array.n_buffers && !array.buffers))
+    return fmt::format("has {} buffers, and a table has 1", array.n_buffers);
+  return "";
+}
+
 // The arrays of a stream, and the rows in them.
 struct Chunks {
   Owned<ArrowSchema> schema;
@@ -189,14 +211,24 @@ struct Chunks {
     Chunks chunks;
     ArrowArrayStream* s = stream.get();
     RETURN_IF_ERROR(check(*s, s->get_schema(s, chunks.schema.get()), place));
+    if (!chunks.schema.is_there()) return input_error("{}: its stream has no schema", place);
     const std::string_view format = chunks.schema->format ? chunks.schema->format : "";
     if (format != "+s") return input_error("{}: it is one column, and no table", place);
+    const int64_t columns = chunks.schema->n_children;
+    if (columns < 0 || (columns > 0 && !chunks.schema->children))
+      return input_error("{}: its schema has {} columns, and does not say which", place, columns);
+    for (int64_t c = 0; c < columns; ++c)
+      if (const ArrowSchema* column = chunks.schema->children[c];
+          !column || !column->release || !column->format)
+        return input_error("{}: its schema does not say what column {} is", place, c + 1);
     for (;;) {
       Owned<ArrowArray> array;
       RETURN_IF_ERROR(check(*s, s->get_next(s, array.get()), place));
       if (!array.is_there()) break;
-      if (array->n_children != chunks.schema->n_children)
+      if (array->n_children != chunks.schema->n_children || (columns > 0 && !array->children))
         return input_error("{}: an array of its stream has another number of columns", place);
+      if (const std::string flaw = flaw_of_table(*array.get()); !flaw.empty())
+        return input_error("{}: an array of its stream {}", place, flaw);
       const Piece whole{array.get(), static_cast<uint64_t>(array->offset),
                         static_cast<uint64_t>(array->length), 0};
       for (uint64_t i = 0; whole.validity() && i < whole.rows; ++i)
@@ -268,9 +300,19 @@ class ArrowLoader final : public TableLoader {
     return {};
   }
 
-  void hold(Chunks chunks) {
+  // Chunks whose arrays are what the schema says.
+  Result<void> hold(Chunks chunks) {
+    for (const Owned<ArrowArray>& array : chunks.arrays)
+      for (size_t c = 0; c < types_.size(); ++c)
+        if (const std::string flaw =
+                flaw_of(array->children[children_[c]], types_[c],
+                        static_cast<uint64_t>(array->offset + array->length));
+            !flaw.empty())
+          return input_error("{}: an array of column `{}` {}", place_,
+                             schema_.tables[0].columns[c].name, flaw);
     rows_ = chunks.rows;
     chunks_ = std::move(chunks);
+    return {};
   }
   const Schema& schema() const override { return schema_; }
   Result<uint64_t> rows(size_t) override { return rows_; }
@@ -324,7 +366,7 @@ Result<std::unique_ptr<TableLoader>> open_arrow(const std::string& table, ArrowS
   ASSIGN_OR_RETURN(Chunks chunks, Chunks::take(std::move(stream), place));
   auto loader = std::make_unique<ArrowLoader>();
   RETURN_IF_ERROR(loader->describe_schema(table, *chunks.schema.get(), place));
-  loader->hold(std::move(chunks));
+  RETURN_IF_ERROR(loader->hold(std::move(chunks)));
   return std::unique_ptr<TableLoader>(std::move(loader));
 }
 

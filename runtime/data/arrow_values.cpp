@@ -1,5 +1,7 @@
 #include "runtime/data/arrow_values.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cstring>
 #include <limits>
@@ -105,6 +107,64 @@ constexpr NumberRow number_rows[] = {
 };
 
 }  // namespace
+
+std::string flaw_of(const ArrowArray* array, const ArrowType& type, uint64_t end) {
+  if (!array || !array->release) return "is not there";
+  if (array->length < 0) return fmt::format("has a length of {}", array->length);
+  if (array->offset < 0) return fmt::format("has an offset of {}", array->offset);
+  const auto length = static_cast<uint64_t>(array->length);
+  if (length > longest_vector || static_cast<uint64_t>(array->offset) > INT64_MAX - longest_vector)
+    return "has more rows than there can be";
+  if (length < end) return fmt::format("has {} rows, and the table has {}", length, end);
+  if (array->null_count < -1 || array->null_count > array->length)
+    return fmt::format("has {} missing rows among {}", array->null_count, length);
+  const ArrowFormat& values = type.codes ? *type.codes : *type.format;
+  const bool is_view = values.layout == ArrowLayout::view;
+  const int64_t wanted = values.layout == ArrowLayout::none   ? 0
+                         : values.layout == ArrowLayout::text ? 3
+                         : is_view                            ? 3
+                                                              : 2;
+  if (wanted && (array->n_buffers < wanted || (array->n_buffers > wanted && !is_view)))
+    return fmt::format("has {} buffers, and its type has {}", array->n_buffers, wanted);
+  if (wanted && !array->buffers) return "has no buffers";
+  if (length && wanted && !array->buffers[1]) return "has no buffer of values";
+  if (wanted && array->null_count > 0 && !array->buffers[0])
+    return "has missing rows, and does not say which";
+  if (is_view)
+    for (int64_t i = 2; i < array->n_buffers; ++i)
+      if (!array->buffers[i] && array->n_buffers > 3)
+        return fmt::format("has nothing in the place of buffer {}", i + 1);
+  if (!type.codes) return "";
+  if (!array->dictionary) return "has no dictionary";
+  const std::string inner = flaw_of(array->dictionary, {.format = type.format}, 0);
+  return inner.empty() ? "" : "has a dictionary that " + inner;
+}
+
+void check_texts(const Piece& p, const ArrowFormat& format, FirstFailedRow& failure) {
+  const auto offsets = [&]<class T>(const T* at) {
+    for (uint64_t i = 0; i < p.rows; ++i) {
+      if (at[i] < 0 || at[i + 1] < at[i])
+        return failure.meet(p.at + i, fmt::format("is a text from byte {} to {}", at[i], at[i + 1]));
+      if (at[i + 1] > at[i] && !p.buffer(2))
+        return failure.meet(p.at + i, "is a text of an array without characters");
+    }
+  };
+  if (format.layout == ArrowLayout::text && format.bytes == 4) return offsets(p.values<int32_t>());
+  if (format.layout == ArrowLayout::text) return offsets(p.values<int64_t>());
+  if (format.layout != ArrowLayout::view) return;
+  // Characters lie in the buffers between the second and the last, which has their lengths.
+  const int64_t last = p.array->n_buffers - 1;
+  const auto* lengths = static_cast<const int64_t*>(p.array->buffers[last]);
+  const auto* views = static_cast<const std::byte*>(p.array->buffers[1]) + p.first * 16;
+  for (uint64_t i = 0; i < p.rows; ++i) {
+    int32_t word[4];
+    std::memcpy(word, views + i * 16, sizeof word);
+    if (!is_there(p, i) || (word[0] >= 0 && word[0] <= 12)) continue;
+    if (word[0] < 0 || word[2] < 0 || word[3] < 0 || 2 + int64_t{word[2]} >= last ||
+        int64_t{word[3]} + word[0] > lengths[word[2]])
+      return failure.meet(p.at + i, "is a text that lies outside of its buffer");
+  }
+}
 
 void put_values(const Piece& p, const ArrowFormat& format, Column& out, FirstFailedRow& failure) {
   if (format.layout == ArrowLayout::none) return;

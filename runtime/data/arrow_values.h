@@ -65,6 +65,12 @@ inline bool is_there(const Piece& p, uint64_t i) {
   return !validity || bit(validity, p.first + i);
 }
 
+// What is wrong with an array of the type, of which rows up to `end` are wanted, as far as its
+// records tell: counts, offsets and pointers. How long buffers are they do not say. Empty: nothing.
+std::string flaw_of(const ArrowArray* array, const ArrowType& type, uint64_t end);
+// The same of the places of its texts, in one pass over them; a failure names the row.
+void check_texts(const Piece& p, const ArrowFormat& format, FirstFailedRow& failure);
+
 // The rows of the piece, of any layout but text, where the column has them. What stands under
 // missing values is left to mark_missing.
 void put_values(const Piece& p, const ArrowFormat& format, Column& out, FirstFailedRow& failure);

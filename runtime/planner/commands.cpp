@@ -85,6 +85,16 @@ class Reader {
     }
     return false;
   }
+  // Whether a query begins here, perhaps in parentheses.
+  bool at_query() const {
+    size_t at = at_;
+    while (at < tokens_.size() && text_[tokens_[at].begin] == '(') ++at;
+    static constexpr std::string_view words[] = {"select", "with", "from", "values", "table"};
+    return at < tokens_.size() && tokens_[at].kind == Token::word &&
+           std::find(std::begin(words), std::end(words),
+                     lower(text_.substr(tokens_[at].begin, tokens_[at].end - tokens_[at].begin))) !=
+               std::end(words);
+  }
   bool done() const { return at_ >= tokens_.size(); }
   // Of the next token, or of the end.
   size_t begin() const { return done() ? text_.size() : tokens_[at_].begin; }
@@ -99,6 +109,16 @@ class Reader {
   std::vector<Token> tokens_;
   size_t at_ = 0;
 };
+
+// First words of statements that there is no answer to. No query begins with one.
+bool is_refused(std::string_view word) {
+  static constexpr std::string_view words[] = {
+      "abort",  "alter",    "analyze",  "attach", "begin",  "call",    "checkpoint", "comment",
+      "commit", "delete",   "detach",   "export", "force",  "grant",   "import",     "install",
+      "load",   "lock",     "merge",    "pragma", "reset",  "revoke",  "rollback",   "savepoint",
+      "set",    "start",    "truncate", "update", "use",    "vacuum"};
+  return std::find(std::begin(words), std::end(words), word) != std::end(words);
+}
 
 struct Parameter {
   size_t begin, end, number;  // from 1
@@ -141,6 +161,14 @@ Result<Command> read_command(Span statement, const SourceManager& sources, Diagn
     command.name = in.name();
     command.name_place = place(begin, end);
     return !command.name.empty();
+  };
+  // The names up to the closing parenthesis.
+  auto read_columns = [&] {
+    do {
+      command.columns.push_back(in.name());
+      if (command.columns.back().empty()) return false;
+    } while (in.symbol(','));
+    return in.symbol(')');
   };
   auto rest = [&] { command.rest = static_cast<uint32_t>(statement.begin + in.begin()); };
 
@@ -198,27 +226,63 @@ Result<Command> read_command(Span statement, const SourceManager& sources, Diagn
       in.symbol(')');
     }
   } else if (in.word("create")) {
-    command.kind = Command::create_table;
     if (in.word("or")) {
       command.replace = in.word("replace");
       if (!command.replace) return expected("REPLACE");
     }
     if (!in.word("temp")) in.word("temporary");
-    if (!in.word("table")) return expected("TABLE");
+    if (in.word("table"))
+      command.kind = Command::create_table;
+    else if (in.word("view"))
+      command.kind = Command::create_view;
+    else
+      return expected("TABLE or VIEW");
+    if (in.word("if")) {
+      command.if_needed = in.word("not") && in.word("exists");
+      if (!command.if_needed) return expected("IF NOT EXISTS");
+    }
     if (!read_name()) return expected("a name");
-    if (!in.word("as")) return expected("AS");
+    if (in.symbol('(') && !read_columns())
+      return expected("`,` or `)` after the name of a column: types are those of the query");
+    if (!in.word("as")) return expected("AS and a query");
     rest();
     if (in.done()) return expected("a query");
     return command;
-  } else if (in.word("drop")) {
-    command.kind = Command::drop_table;
-    if (!in.word("table")) return expected("TABLE");
+  } else if (in.word("insert")) {
+    command.kind = Command::insert;
+    if (!in.word("into")) return expected("INTO");
     if (!read_name()) return expected("a table");
+    if (!in.at_query() && in.symbol('(') && !read_columns())
+      return expected("`,` or `)` after the name of a column");
+    rest();
+    if (!in.at_query()) return expected("a query or VALUES");
+    return command;
+  } else if (in.word("drop")) {
+    if (in.word("table"))
+      command.kind = Command::drop_table;
+    else if (in.word("view"))
+      command.kind = Command::drop_view;
+    else
+      return expected("TABLE or VIEW");
+    if (in.word("if")) {
+      command.if_needed = in.word("exists");
+      if (!command.if_needed) return expected("EXISTS");
+    }
+    if (!read_name()) return expected("a name");
   } else if (in.word("deallocate")) {
     command.kind = Command::deallocate;
     in.word("prepare");
     if (!read_name()) return expected("the name of a prepared statement");
   } else {
+    const size_t begin = in.begin(), end = in.end();
+    if (const std::string first = lower(text.substr(begin, end - begin)); is_refused(first)) {
+      sink.error("sql-statement", place(begin, end),
+                 "`{}` is not supported: statements are queries, CREATE TABLE or VIEW .. AS, "
+                 "INSERT, DROP, COPY .. TO, DESCRIBE, SHOW TABLES, SUMMARIZE, EXPLAIN, PREPARE and "
+                 "EXECUTE",
+                 text.substr(begin, end - begin));
+      return Error{Fault::input, ""};
+    }
     command.rest = statement.begin;
     return command;
   }

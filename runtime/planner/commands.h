@@ -2,11 +2,13 @@
 //
 //   SHOW TABLES            DESCRIBE t | query    SUMMARIZE t
 //   EXPLAIN [ANALYZE] query
-//   COPY (query) | t TO 'file' [(options)]    CREATE [OR REPLACE] [TEMP] TABLE t AS query
-//   DROP TABLE t
+//   COPY (query) | t TO 'file' [(options)]
+//   CREATE [OR REPLACE] [TEMP] TABLE | VIEW [IF NOT EXISTS] t [(column, ..)] AS query
+//   INSERT INTO t [(column, ..)] query        DROP TABLE | VIEW [IF EXISTS] t
 //   PREPARE name AS query  EXECUTE name(value, ..)   DEALLOCATE name
 //
-// Everything else is a query: the planner says what is wrong with it. A parameter is `?` or `$1`.
+// Statements of SQL that are none of these, such as UPDATE, are refused by their name. Everything
+// else is a query: the planner says what is wrong with it. A parameter is `?` or `$1`.
 // Plans depend on values, so a prepared statement is a text, and is planned with its values in it.
 #pragma once
 #include <span>
@@ -33,13 +35,18 @@ struct Command {
     deallocate,
     copy,  // the table `name`, or the query between rest and rest_end
     create_table,
-    drop_table
+    create_view,
+    insert,
+    drop_table,
+    drop_view
   } kind = query;
   std::string name;  // of a table or a prepared statement; empty: none
   Span name_place{};
   uint32_t rest = 0, rest_end = 0;  // where the query in it begins and, of COPY, ends, in the file
   std::string path, options;        // COPY
-  bool replace = false;             // CREATE
+  bool replace = false;             // CREATE OR REPLACE
+  bool if_needed = false;           // IF [NOT] EXISTS
+  std::vector<std::string> columns;  // of CREATE and INSERT; empty: none are named
   std::vector<std::string> values;  // EXECUTE: as the text has them
 };
 

@@ -60,5 +60,7 @@ std::string library_path(const Options& options);
 // 'text' with its quotes doubled; "name" likewise.
 std::string quote_text(std::string_view text);
 std::string quote_name(std::string_view name);
+// As SQL compares names: without the case of ASCII letters.
+bool is_same_name(std::string_view a, std::string_view b);
 
 }  // namespace rndn::planner

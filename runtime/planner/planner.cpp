@@ -144,6 +144,47 @@ Result<void> Planner::set_catalog(const sql::Catalog& catalog) {
   return {};
 }
 
+Span place_of(Span statement, const Views& views, uint32_t at, uint32_t length) {
+  auto within = [&](Span text) {
+    const uint32_t begin = std::min(text.begin + at, text.end);
+    return Span{text.file, begin, std::min(begin + length, text.end)};
+  };
+  if (at < first_view_place || at < statement.end - statement.begin) return within(statement);
+  for (const View& view : views) {
+    if (at < view.place || at - view.place >= view.text.size()) continue;
+    at -= view.place;
+    return within(view.span);
+  }
+  return {statement.file, statement.begin, statement.begin};
+}
+
+Result<void> Planner::make_view(const View& view, DiagnosticSink& sink, const OpenTable& open) {
+  RETURN_IF_ERROR(serialize(view.text, view.span, sink, open));
+  std::string columns;
+  for (const std::string& column : view.columns)
+    columns += (columns.empty() ? " (" : ", ") + quote_name(column);
+  if (!columns.empty()) columns += ')';
+  std::string made = fmt::format("CREATE VIEW {}{} AS ", quote_name(view.name), columns);
+  made.resize(std::max<size_t>(view.place, made.size()), ' ');
+  if (auto said = database_->ask(made + view.text); !said) {
+    if (said.error().fault != Fault::input) return said.error();
+    report_message(said.error().message, view.span, sink);
+    return Error{Fault::input, ""};
+  }
+  views_.push_back(view);
+  return {};
+}
+
+Result<void> Planner::drop_views() {
+  std::string changes;
+  for (const View& view : views_) changes += fmt::format("DROP VIEW {};\n", quote_name(view.name));
+  views_.clear();
+  if (changes.empty()) return {};
+  if (auto gone = database_->ask(changes); !gone)
+    return unexpected("forget its views", gone.error());
+  return {};
+}
+
 Result<std::vector<ResultColumn>> Planner::describe(std::string_view text) {
   ASSIGN_OR_RETURN(
       std::string answer,
@@ -179,6 +220,7 @@ Result<std::string> Planner::serialize(std::string_view text, Span statement, Di
       if (!is_open && is_open.error().fault != Fault::input &&
           is_open.error().fault != Fault::usage)
         return is_open.error();
+      if (!is_open && is_open.error().message.empty()) return is_open.error();  // it is said
       if (!is_open) {
         const size_t at = std::min(text.find(missing), text.size());
         const auto begin = static_cast<uint32_t>(statement.begin + at);
@@ -188,7 +230,7 @@ Result<std::string> Planner::serialize(std::string_view text, Span statement, Di
         return Error{Fault::input, ""};
       }
     }
-    report_problem(*answer, statement, *names_, sink);
+    report_problem(*answer, statement, views_, *names_, sink);
     return Error{Fault::input, ""};
   }
 }
@@ -201,8 +243,7 @@ Result<Planned> Planner::plan(std::string_view text, Span statement, DiagnosticS
                               const OpenTable& open, const Learn& learn) {
   const Error said{Fault::input, ""};
   auto place = [&](size_t at, size_t length) {
-    const auto begin = static_cast<uint32_t>(statement.begin + at);
-    return Span{statement.file, begin, static_cast<uint32_t>(begin + length)};
+    return place_of(statement, views_, static_cast<uint32_t>(at), static_cast<uint32_t>(length));
   };
   if (const size_t at = bad_byte(text); at != text.npos) {
     sink.error("sql-text", place(at, 1), "this byte ({:#04x}) is no part of a text in UTF-8",
@@ -247,7 +288,10 @@ Result<Planned> Planner::plan(std::string_view text, Span statement, DiagnosticS
     return said;
   }
   planned.columns = *std::move(columns);
-  planned.repeatable = is_repeatable(text);
+  planned.repeatable =
+      is_repeatable(text) && std::all_of(views_.begin(), views_.end(), [](const View& view) {
+        return is_repeatable(view.text);
+      });
   return planned;
 }
 

@@ -29,6 +29,21 @@ namespace rndn::planner {
 
 struct Names;
 
+inline constexpr uint32_t first_view_place = 1 << 20;
+// A view: a name for a query, whose text lies in a file. The planner counts the bytes of its text
+// from `place`, which no statement reaches, so that what is wrong in a view is told from what is
+// wrong in the statement that names it.
+struct View {
+  std::string name;
+  std::vector<std::string> columns;  // other names than the query's; empty: none
+  std::string text;                  // of the query, as long as its span
+  Span span;
+  uint32_t place = first_view_place;
+};
+using Views = std::vector<View>;
+// Where a byte of a statement's plan is: in the statement, or in a view.
+Span place_of(Span statement, const Views& views, uint32_t at, uint32_t length);
+
 struct ResultColumn {
   std::string name, type;  // the type as SQL writes it: "DECIMAL(15,2)"
   bool operator==(const ResultColumn&) const = default;
@@ -62,6 +77,11 @@ class Planner {
   Result<Planned> plan(std::string_view text, Span statement, DiagnosticSink& sink,
                        const OpenTable& open, const Learn& learn = {});
 
+  // Makes a view, which queries may name like a table from then on; `open` and `sink` as above. Two
+  // views' places must not overlap.
+  Result<void> make_view(const View& view, DiagnosticSink& sink, const OpenTable& open);
+  Result<void> drop_views();
+
  private:
   explicit Planner(std::unique_ptr<Database> database);
   Result<std::string> serialize(std::string_view text, Span statement, DiagnosticSink& sink,
@@ -71,6 +91,7 @@ class Planner {
   std::unique_ptr<Database> database_;
   std::map<std::string, std::string> shadows_;  // by table: the statements that made it
   std::unique_ptr<Names> names_;
+  Views views_;  // that are made
 };
 
 }  // namespace rndn::planner

@@ -19,13 +19,12 @@ std::string text_of(const Json& json, const char* key) {
 }
 
 // "[7,9]": the first byte and how many. The whole statement where there is none.
-Span place_of(const Json& json, Span statement) {
+Span place_of(const Json& json, Span statement, const Views& views) {
   unsigned at = 0, length = 0;
   if (std::sscanf(text_of(json, "location").c_str(), "[%u,%u]", &at, &length) != 2 &&
       std::sscanf(text_of(json, "position").c_str(), "%u", &at) != 1)
     return {statement.file, statement.begin, statement.begin};
-  const uint32_t begin = std::min(statement.begin + at, statement.end);
-  return {statement.file, begin, std::min(begin + length, statement.end)};
+  return planner::place_of(statement, views, at, length);
 }
 
 std::vector<std::string> split(std::string_view text, std::string_view separator) {
@@ -108,11 +107,11 @@ std::string missing_table(const std::string& answer) {
   return message.substr(begin.size(), to - begin.size());
 }
 
-void report_problem(const std::string& answer, Span statement, const Names& names,
-                    DiagnosticSink& sink) {
+void report_problem(const std::string& answer, Span statement, const Views& views,
+                    const Names& names, DiagnosticSink& sink) {
   const Json json = Json::parse(answer, nullptr, false);
   if (!json.is_object()) return report_message(answer, statement, sink);
-  const Span place = place_of(json, statement);
+  const Span place = place_of(json, statement, views);
   const std::string message = text_of(json, "error_message"), name = text_of(json, "name");
   if (const std::string thing = missing_thing(json); !thing.empty() && !name.empty()) {
     const bool is_table = thing == "table";

@@ -7,6 +7,7 @@
 
 #include "libraries/base/errors/diagnostic.h"
 #include "libraries/base/errors/source.h"
+#include "runtime/planner/planner.h"
 
 namespace rndn::planner {
 
@@ -20,8 +21,8 @@ struct Names {
 };
 // The table that the answer says is not there, or the file that it must not read; empty: neither.
 std::string missing_table(const std::string& answer);
-void report_problem(const std::string& answer, Span statement, const Names& names,
-                    DiagnosticSink& sink);
+void report_problem(const std::string& answer, Span statement, const Views& views,
+                    const Names& names, DiagnosticSink& sink);
 // The same for the message of an error that is no JSON: "Parser Error: syntax error at or near ..".
 void report_message(std::string_view message, Span statement, DiagnosticSink& sink);
 

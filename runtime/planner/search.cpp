@@ -2,6 +2,7 @@
 #include <link.h>
 #include <sys/stat.h>
 
+#include <algorithm>
 #include <cstdlib>
 #include <filesystem>
 
@@ -102,6 +103,12 @@ std::string quote_name(std::string_view name) {
   std::string out = "\"";
   for (char c : name) out.append(c == '"' ? 2 : 1, c);
   return out + '"';
+}
+
+bool is_same_name(std::string_view a, std::string_view b) {
+  const auto lower = [](char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c + 32) : c; };
+  return std::equal(a.begin(), a.end(), b.begin(), b.end(),
+                    [&](char x, char y) { return lower(x) == lower(y); });
 }
 
 }  // namespace rndn::planner

@@ -9,14 +9,11 @@
 #include <filesystem>
 #include <set>
 
-#include "runtime/arrow_result.h"
-#include "runtime/data/arrow.h"
 #include "runtime/data/cache.h"
 #include "runtime/data/sources.h"
 #include "runtime/files/files.h"
 #include "runtime/planner/database.h"
 #include "runtime/planner/statements.h"
-#include "runtime/print_sql.h"
 
 namespace rndn::runtime {
 
@@ -111,13 +108,6 @@ bool is_read_by(std::string_view function, std::string_view path) {
   if (function.find("json") != function.npos) return has("json");
   return has(".csv") || has(".tsv") || has(".tbl");
 }
-
-// As SQL compares names: without the case of ASCII letters.
-bool is_same_name(std::string_view a, std::string_view b) {
-  const auto lower = [](char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c + 32) : c; };
-  return std::equal(a.begin(), a.end(), b.begin(), b.end(),
-                    [&](char x, char y) { return lower(x) == lower(y); });
-}
 }  // namespace
 
 void Session::open_tables() {
@@ -179,12 +169,22 @@ Result<void> Session::forget_changed_files() {
   });
   if (!gone && is_joined_) return {};
   is_joined_ = false;
-  RETURN_IF_ERROR(join_tables());
-  return sql_ ? sql_->set_source(source_) : Result<void>();
+  return join_all();
 }
 
 void Session::say(const std::string& text) const {
   if (!text.empty()) say_(text);
+}
+
+Result<void> Session::set_source(std::shared_ptr<data::Source> source, std::string_view renewed) {
+  given_ = std::move(source);
+  is_joined_ = false;
+  return join_all(renewed);
+}
+
+Result<void> Session::join_all(std::string_view renewed) {
+  RETURN_IF_ERROR(join_tables());
+  return sql_ ? sql_->set_source(source_, renewed) : Result<void>();
 }
 
 Result<device::Device*> Session::device() { return choice_->open(); }
@@ -266,7 +266,7 @@ Result<const SqlQuery*> Session::prepare_sql(const NamedSource& statement, SqlQu
   auto query = errors_of(
       [&] { return queries().prepare(span_of(statement), sources_, until, sink, timings); });
   // A planner that was broken off may not know the tables that the session has.
-  if (!query && query.error().fault != Fault::input) sql_.reset();
+  if (!query && query.error().fault != Fault::input && sql_) sql_->reopen();
   say(render(sink, sources_));
   return query;
 }
@@ -315,91 +315,7 @@ Result<Session::Outcome> Session::run(const NamedSource& program, const RunOptio
 }
 
 Result<Session::Outcome> Session::run_within(const NamedSource& program, const RunOptions& options) {
-  if (!program.sql) return run_program(program, options, {});
-  DiagnosticSink sink;
-  auto command = planner::read_command(span_of(program), sources_, sink);
-  say(render(sink, sources_));
-  if (!command) return command.error();
-  switch (command->kind) {
-    case planner::Command::copy: return copy(program, *command, options);
-    case planner::Command::create_table: return create_table(program, *command, options);
-    case planner::Command::drop_table: return drop_table(*command);
-    default: return run_query(program, options);
-  }
-}
-
-Result<Session::Outcome> Session::copy(const NamedSource& statement,
-                                       const planner::Command& command, const RunOptions& options) {
-  NamedSource query = statement;
-  if (command.name.empty()) {
-    query.sql->begin = command.rest;
-    query.sql->end = command.rest_end;
-  } else {
-    const auto text =
-        std::make_shared<const std::string>("SELECT * FROM " + planner::quote_name(command.name));
-    query.sql = {text, 0, text->size()};
-  }
-  ASSIGN_OR_RETURN(Outcome outcome, run_query(query, options));
-  RETURN_IF_ERROR(save(outcome, command.path, command.options));
-  outcome.results.clear();
-  outcome.has_result = false;
-  return outcome;
-}
-
-Result<Session::Outcome> Session::create_table(const NamedSource& statement,
-                                               const planner::Command& command,
-                                               const RunOptions& options) {
-  auto made = std::find_if(files_.begin(), files_.end(), [&](const NamedFile& file) {
-    return is_same_name(file.name, command.name);
-  });
-  bool is_given = false;
-  if (made == files_.end() && source_)
-    for (const data::TableSchema& table : source_->schema().tables)
-      is_given = is_given || is_same_name(table.name, command.name);
-  if (is_given || (made != files_.end() && !command.replace))
-    return input_error("there is a table `{}` already{}", command.name,
-                       is_given ? "" : ": CREATE OR REPLACE TABLE makes another");
-  NamedSource query = statement;
-  query.sql->begin = command.rest;
-  ASSIGN_OR_RETURN(Outcome outcome, run_query(query, options));
-  ASSIGN_OR_RETURN(const Grid grid, sql_grid(outcome.results[0], outcome.columns));
-  ASSIGN_OR_RETURN(auto arrow, ArrowResult::make(grid));
-  ASSIGN_OR_RETURN(auto loader,
-                   data::open_arrow(command.name,
-                                    data::ArrowStream(ArrowResult::stream(std::move(arrow)))));
-  std::erase_if(files_, [&](const NamedFile& file) { return is_same_name(file.name, command.name); });
-  is_joined_ = false;
-  files_.push_back({command.name, false, {}, "", std::make_shared<data::Source>(std::move(loader))});
-  outcome.typed = nullptr;
-  outcome.results.clear();
-  outcome.has_result = false;
-  RETURN_IF_ERROR(join_tables());
-  RETURN_IF_ERROR(queries().set_source(source_, command.name));
-  return outcome;
-}
-
-Result<Session::Outcome> Session::drop_table(const planner::Command& command) {
-  const auto gone = std::erase_if(files_, [&](const NamedFile& file) {
-    return !file.is_path && is_same_name(file.name, command.name);
-  });
-  if (!gone)
-    return input_error("there is no table `{}` that a statement has made", command.name);
-  is_joined_ = false;
-  RETURN_IF_ERROR(join_tables());
-  RETURN_IF_ERROR(queries().set_source(source_));
-  Outcome outcome;
-  outcome.has_result = false;
-  return outcome;
-}
-
-Result<void> save(const Session::Outcome& outcome, const std::string& path,
-                  const std::string& options) {
-  if (!outcome.is_sql || outcome.results.size() != 1)
-    return usage_error("`{}`: only results of SQL queries are written as such files", path);
-  ASSIGN_OR_RETURN(const Grid grid, sql_grid(outcome.results[0], outcome.columns));
-  ASSIGN_OR_RETURN(auto arrow, ArrowResult::make(grid));
-  ArrowArrayStream stream = ArrowResult::stream(std::move(arrow));
-  return files::write(&stream, path, options);
+  return program.sql ? run_statement(program, options) : run_program(program, options, {});
 }
 
 Result<Session::Outcome> Session::run_query(const NamedSource& program, const RunOptions& options) {
@@ -424,22 +340,13 @@ Error Session::told_of_query(Error error, const sql::Translation& translation, S
   if (error.fault != Fault::input || error.subject.empty()) return error;
   for (const auto& [line, place] : translation.places) {
     if (line != error.line) continue;
-    const uint32_t begin = std::min(query.begin + place.offset, query.end);
     DiagnosticSink sink;
-    sink.error("sql-run", {query.file, begin, std::min(begin + place.length, query.end)}, "{}", error.subject);
+    sink.error("sql-run", queries().place_of(query, place.offset, place.length), "{}",
+               error.subject);
     say(render(sink, sources_));
     return {Fault::input, ""};
   }
   return error;
-}
-
-Result<std::string> print(const Session::Outcome& outcome, Format format, uint64_t most_rows) {
-  if (!outcome.has_result) return std::string();
-  if (!outcome.is_sql) return print_result(outcome.results, format, most_rows);
-  if (outcome.results.size() != 1)
-    return Error{Fault::internal, "the program of a query has no result"};
-  ASSIGN_OR_RETURN(Grid grid, sql_grid(outcome.results[0], outcome.columns));
-  return print_grid(grid, format, most_rows);
 }
 
 Result<Session::Outcome> Session::run_program(const NamedSource& program, const RunOptions& options,
@@ -506,25 +413,6 @@ std::vector<NamedSource> split_sql(const std::string& name, const std::string& f
     programs.push_back({std::move(own), file, "", NamedSource::Statement{shared, s.begin, s.end}});
   }
   return programs;
-}
-
-Result<std::string> emit_program(const NamedSource& program, CompileOptions options,
-                                 const data::Schema* schema, unsigned threads, const Say& say) {
-  ThreadPool pool(threads);
-  options.pool = &pool;
-  options.schema = schema;
-  SourceManager sources;
-  DiagnosticSink sink;
-  Timings timings;
-  auto compiled = compile(sources.add(program.file, program.text), sources, options, sink, timings);
-  sink.sort_by_position();
-  if (const std::string said = render(sink, sources); !said.empty()) say(said);
-  if (!compiled) return compiled.error();
-  ASSIGN_OR_RETURN(std::string text, emit(*compiled, options.until));
-  for (const codegen::KernelCode& k : compiled->code.kernels)
-    if (!k.refused.empty())
-      say(fmt::format("note: kernel `{}` has no code: {}\n", k.name, k.refused));
-  return text;
 }
 
 }  // namespace rndn::runtime

@@ -13,6 +13,7 @@
 // and elsewhere token.cancel(). The session goes on.
 #pragma once
 #include <functional>
+#include <map>
 #include <memory>
 #include <optional>
 #include <string>
@@ -22,6 +23,7 @@
 #include "libraries/base/system/parallel.h"
 #include "runtime/compiler/code_cache.h"
 #include "runtime/compiler/compile.h"
+#include "runtime/data/arrow_abi.h"
 #include "runtime/data/tables.h"
 #include "runtime/engine.h"
 #include "runtime/planner/commands.h"
@@ -77,6 +79,10 @@ class Session {
     std::vector<sql::ResultColumn> columns;  // of a SQL query
     bool is_sql = false;
     bool has_result = true;  // false: a statement that has done something else
+    // In place of results, of a statement that is no query: a table of texts, or a text.
+    std::optional<Grid> grid;
+    std::optional<std::string> text;
+    std::optional<uint64_t> rows_changed;  // INSERT, CREATE TABLE
     std::vector<data::Value> results;  // of the last run
     std::string printed;               // by @print, in the last run
     std::vector<RunReport> reports;    // one per run, when they are wanted
@@ -98,6 +104,19 @@ class Session {
   Span span_of(const NamedSource& statement);
   Result<device::Device*> device();  // opens it; not with --device cpu
 
+  // Other tables than those that the session was made with; those of statements and files stay, and
+  // what is known of the others, too, but not of `renewed`.
+  Result<void> set_source(std::shared_ptr<data::Source> source, std::string_view renewed = {});
+  // Rows from elsewhere as a table that statements can add to and drop; `name` is none of a table.
+  Result<uint64_t> add_table(const std::string& name, data::ArrowStream rows);
+  // More rows of such a table, whose columns the stream has, in any order.
+  Result<uint64_t> append(const std::string& name, data::ArrowStream rows,
+                          const RunOptions& options);
+  bool has_table(std::string_view name);
+  std::vector<std::string> made_names();  // of tables and views that statements have made
+  // The statement, its plan, its program and its kernels, as text.
+  Result<std::string> explain(const NamedSource& statement, const RunOptions& options);
+
  private:
   // A failure while a query ran: told where it stands in the text, if a requirement is not met.
   Error told_of_query(Error error, const sql::Translation& translation, Span query);
@@ -117,18 +136,47 @@ class Session {
   // A file that a query names, as a table; the source with it. Null: the name is none of a file.
   Result<std::shared_ptr<data::Source>> open_file(const std::string& name,
                                                   const planner::FileCall* call);
-  Result<Outcome> copy(const NamedSource& statement, const planner::Command& command,
-                       const RunOptions& options);
-  Result<Outcome> create_table(const NamedSource& statement, const planner::Command& command,
-                               const RunOptions& options);
-  Result<Outcome> drop_table(const planner::Command& command);
+  // statements.cpp: a row per kind of statement.
+  using Answer = Result<Outcome> (Session::*)(const NamedSource& statement,
+                                              const planner::Command& command,
+                                              const RunOptions& options);
+  static Answer answer_to(planner::Command::Kind kind);
+  Result<Outcome> run_statement(const NamedSource& statement, const RunOptions& options);
+  Result<Outcome> query(const NamedSource&, const planner::Command&, const RunOptions&);
+  Result<Outcome> show_tables(const NamedSource&, const planner::Command&, const RunOptions&);
+  Result<Outcome> describe(const NamedSource&, const planner::Command&, const RunOptions&);
+  Result<Outcome> summarize(const NamedSource&, const planner::Command&, const RunOptions&);
+  Result<Outcome> explain_query(const NamedSource&, const planner::Command&, const RunOptions&);
+  Result<Outcome> explain_run(const NamedSource&, const planner::Command&, const RunOptions&);
+  Result<Outcome> prepare_named(const NamedSource&, const planner::Command&, const RunOptions&);
+  Result<Outcome> execute_named(const NamedSource&, const planner::Command&, const RunOptions&);
+  Result<Outcome> deallocate(const NamedSource&, const planner::Command&, const RunOptions&);
+  Result<Outcome> copy(const NamedSource&, const planner::Command&, const RunOptions&);
+  Result<Outcome> create_table(const NamedSource&, const planner::Command&, const RunOptions&);
+  Result<Outcome> create_view(const NamedSource&, const planner::Command&, const RunOptions&);
+  Result<Outcome> insert(const NamedSource&, const planner::Command&, const RunOptions&);
+  Result<Outcome> drop(const NamedSource&, const planner::Command&, const RunOptions&);
+  Error refused(std::string_view kind, Span place, const std::string& why);
+  Result<std::string> plan_section(const NamedSource& statement);
+  // The columns of a table or a view, as a query of all of them names them.
+  Result<std::vector<planner::ResultColumn>> columns_of(const planner::Command& command);
+  Result<Outcome> run_alone(const NamedSource& of, const std::string& text,
+                            const RunOptions& options);
+  Result<bool> make_room(const planner::Command& command);
+  const sql::Table* find_table(std::string_view name);
+  const planner::View* find_view(std::string_view name);
+
   Result<Outcome> run_within(const NamedSource& program, const RunOptions& options);
   Result<Outcome> run_query(const NamedSource& query, const RunOptions& options);
   Result<void> forget_changed_files();
   Result<void> join_tables();  // source_ of given_ and files_
-  void open_tables();          // tables_ of source_
+  Result<void> join_all(std::string_view renewed = {});  // the same, and the planner knows it
+  void open_tables();                                    // tables_ of source_
   Result<Ready*> prepare(const NamedSource& program, const RunOptions& options, Timings& timings);
 
+  // A table that a statement has made: rows as they came, in Arrow's form.
+  struct MadeTable;
+  Result<void> keep(std::shared_ptr<MadeTable> table);
   // A file that a query has named, which stays for as long as it does not change, or a table that a
   // statement has made.
   struct NamedFile {
@@ -137,6 +185,7 @@ class Session {
     std::vector<std::string> paths;  // files, folders and patterns that it is read from
     std::string version;             // of them
     std::shared_ptr<data::Source> source;
+    std::shared_ptr<MadeTable> made = {};  // of a statement
   };
   std::shared_ptr<data::Source> given_, source_;  // source_: with files_
   std::vector<NamedFile> files_;
@@ -154,11 +203,14 @@ class Session {
   std::optional<SqlQueries> sql_;
   std::shared_ptr<const std::string> sql_text_;  // that sql_file_ has
   FileId sql_file_{};
+  std::map<std::string, std::string> prepared_;  // statements by their names
   bool warned_of_simulation_ = false;
   bool is_joined_ = true;  // source_, and what is made of it, has all of files_
   std::vector<std::unique_ptr<Ready>> ready_;  // the one that was used last at the end
 };
 
+// What a statement answers as columns of SQL types; a text as lines. None: it has no result.
+Result<std::optional<Grid>> rows_of(const Session::Outcome& outcome);
 // The result of a query as a file, by DuckDB's COPY: `options` as SQL has them, "FORMAT parquet"; what
 // they do not say tells the path's end.
 Result<void> save(const Session::Outcome& outcome, const std::string& path,
@@ -166,9 +218,5 @@ Result<void> save(const Session::Outcome& outcome, const std::string& path,
 // The results of a run as text; a table has `most_rows` rows at most.
 Result<std::string> print(const Session::Outcome& outcome, Format format,
                           uint64_t most_rows = UINT64_MAX);
-
-// A stage of a program as text (cubin: bytes), compiled without a device. `schema` may be null.
-Result<std::string> emit_program(const NamedSource& program, CompileOptions options,
-                                 const data::Schema* schema, unsigned threads, const Say& say);
 
 }  // namespace rndn::runtime

@@ -15,12 +15,19 @@ Result<planner::Planned> SqlQueries::plan(Span statement, const SourceManager& s
   }
   planner::FileCalls calls;
   const std::string text = planner::name_file_calls(sources.text(statement), readers_, calls);
-  auto open = [&](const std::string& name) -> Result<bool> {
+  planner::Planner::OpenTable open = [&](const std::string& name) -> Result<bool> {
+    for (const planner::View& view : views_) {
+      if (!planner::is_same_name(view.name, name)) continue;
+      RETURN_IF_ERROR(planner_->make_view(view, sink, open));
+      return true;
+    }
     if (!open_) return false;
-    const auto call = calls.find(name);
-    ASSIGN_OR_RETURN(auto source, open_(name, call == calls.end() ? nullptr : &call->second));
+    const planner::FileCall* call = nullptr;
+    for (const planner::FileCalls* known : {&view_calls_, &calls})
+      if (const auto at = known->find(name); at != known->end()) call = &at->second;
+    ASSIGN_OR_RETURN(auto source, open_(name, call));
     if (!source) return false;
-    opened_by_[name] = call == calls.end() ? "" : call->second.function;
+    opened_by_[name] = call ? call->function : "";
     RETURN_IF_ERROR(set_source(std::move(source), name));
     return true;
   };
@@ -47,6 +54,28 @@ Result<void> SqlQueries::set_source(std::shared_ptr<data::Source> source,
   catalog_.set_source(std::move(source), renewed);
   kept_.clear();
   return planner_ ? planner_->set_catalog(catalog_.catalog()) : Result<void>();
+}
+
+Result<void> SqlQueries::forget_views() {
+  kept_.clear();
+  uint32_t place = planner::first_view_place;
+  for (planner::View& view : views_) {
+    view.place = place;
+    place += static_cast<uint32_t>(view.text.size());
+  }
+  return planner_ ? planner_->drop_views() : Result<void>();
+}
+
+Result<void> SqlQueries::add_view(std::string name, std::vector<std::string> columns, Span query,
+                                  const SourceManager& sources) {
+  std::string text = planner::name_file_calls(sources.text(query), readers_, view_calls_);
+  views_.push_back({std::move(name), std::move(columns), std::move(text), query});
+  return forget_views();
+}
+
+Result<void> SqlQueries::drop_view(std::string_view name) {
+  std::erase_if(views_, [&](const planner::View& view) { return planner::is_same_name(view.name, name); });
+  return forget_views();
 }
 
 Result<const SqlQuery*> SqlQueries::prepare(Span statement, const SourceManager& sources,
@@ -77,10 +106,8 @@ Result<const SqlQuery*> SqlQueries::prepare(Span statement, const SourceManager&
   sql::Place place;
   auto refused = [&](const Error& error) {
     if (error.fault != Fault::input) return error;
-    const uint32_t begin =
-        std::min(statement.begin + (place.known() ? place.offset : 0), statement.end);
     sink.error("sql-unsupported",
-               {statement.file, begin, std::min(begin + place.length, statement.end)}, "{}",
+               place_of(statement, place.known() ? place.offset : 0, place.length), "{}",
                error.message);
     return Error{Fault::input, ""};
   };

@@ -8,7 +8,8 @@
 // loaded, since it is about to be run, and it is planned again if their statistics were new: join
 // orders come from the data. A text that comes again costs a look-up, unless it depends on the
 // clock or on chance (planner/statements.h): then it is planned anew. The planner opens with the
-// first text (0.1 s). Not thread-safe.
+// first text (0.1 s). A view is known by its text alone, which is planned when a query names it:
+// what it reads may come, go and change until then. Not thread-safe.
 #pragma once
 #include <functional>
 #include <map>
@@ -50,10 +51,25 @@ class SqlQueries {
 
   // Drops the plans, for measurements; what is known of the tables stays.
   void forget() { kept_.clear(); }
+  // The next text opens a planner anew.
+  void reopen() {
+    forget();
+    planner_.reset();
+  }
   // Another source with some of the tables.
   Result<void> set_source(std::shared_ptr<data::Source> source, std::string_view renewed = {});
   // The tables that queries may name.
   const sql::Catalog& catalog() const { return catalog_.catalog(); }
+
+  // Views, in the order that they were made. `query` is its text; the name is none of a view.
+  Result<void> add_view(std::string name, std::vector<std::string> columns, Span query,
+                        const SourceManager& sources);
+  Result<void> drop_view(std::string_view name);
+  const planner::Views& views() const { return views_; }
+  // Where a byte of a statement's plan is: in the statement, or in a view's text.
+  Span place_of(Span statement, uint32_t at, uint32_t length) const {
+    return planner::place_of(statement, views_, at, length);
+  }
 
   enum class Until : uint8_t { plan, program };
   // One statement of a file; valid until the next call. What is wrong with it goes to `sink`; the
@@ -64,6 +80,7 @@ class SqlQueries {
  private:
   static constexpr size_t most_kept = 256;
 
+  Result<void> forget_views();
   Result<planner::Planned> plan(Span statement, const SourceManager& sources, DiagnosticSink& sink,
                                 Timings& timings);
 
@@ -73,6 +90,8 @@ class SqlQueries {
   std::span<const std::string_view> readers_;
   std::map<std::string, std::string, std::less<>> opened_by_;  // tables of files: the function, empty: the path alone
   std::unique_ptr<planner::Planner> planner_;
+  planner::Views views_;           // the planner makes one when a query names it
+  planner::FileCalls view_calls_;  // in their texts
   std::vector<std::unique_ptr<SqlQuery>> kept_;  // the one that was used last at the end
   std::unique_ptr<SqlQuery> passing_;            // not to be kept
 };

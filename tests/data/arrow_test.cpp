@@ -7,6 +7,7 @@
 
 #include <cerrno>
 #include <cstring>
+#include <functional>
 
 #include "runtime/data/sources.h"
 
@@ -24,6 +25,8 @@ struct Producer {
   std::string format = "i";
   int streams = 0, schemas = 0, arrays = 0;  // released, less made
   size_t next = 0;
+  std::function<void(ArrowSchema&)> change_schema;  // what a record is made wrong by
+  std::function<void(ArrowArray&)> change_array;
 
   struct Chunk {
     Producer* owner;
@@ -89,6 +92,7 @@ struct Producer {
     };
     --arrays;
     ++next;
+    if (change_array) change_array(*out);
   }
 
   ArrowStream stream() {
@@ -116,6 +120,7 @@ struct Producer {
         a->release = nullptr;
       };
       --p->schemas;
+      if (p->change_schema) p->change_schema(*out);
       return 0;
     };
     s.get_next = [](ArrowArrayStream* from, ArrowArray* out) {
@@ -220,6 +225,78 @@ TEST(Arrow, SourcesAreJoined) {
   }
   one.expect_all_released();
   two.expect_all_released();
+}
+
+// What the records of a stream can have wrong, each said; nothing of them is read beyond it.
+TEST(Arrow, RecordsThatAreWrongAreSaid) {
+  struct Row {
+    const char* said;
+    std::function<void(ArrowSchema&)> schema;
+    std::function<void(ArrowArray&)> array;
+  };
+  static const void* nothing[] = {nullptr, nullptr, nullptr};
+  static const int32_t descending[] = {0, 5, 2}, negative[] = {-4, 0, 0};
+  static const void *texts_down[] = {nullptr, descending, "hello"},
+                    *texts_below[] = {nullptr, negative, "hello"},
+                    *no_characters[] = {nullptr, descending, nullptr};
+  const Row rows[] = {
+      {"its schema has 2 columns", [](auto& s) { s.children = nullptr; }, {}},
+      {"its schema has -1 columns", [](auto& s) { s.n_children = -1; }, {}},
+      {"does not say what column 2 is", [](auto& s) { s.children[1]->format = nullptr; }, {}},
+      {"does not say what column 1 is", [](auto& s) { s.children[0]->release = nullptr; }, {}},
+      {"has a length of -2", {}, [](auto& a) { a.length = -2; }},
+      {"has an offset of -1", {}, [](auto& a) { a.offset = -1; }},
+      {"has an offset of 9223372036854775807", {}, [](auto& a) { a.offset = INT64_MAX; }},
+      {"has 7 buffers, and a table has 1", {}, [](auto& a) { a.n_buffers = 7; }},
+      {"has another number of columns", {}, [](auto& a) { a.n_children = 1; }},
+      {"has another number of columns", {}, [](auto& a) { a.children = nullptr; }},
+      {"`x` is not there", {}, [](auto& a) { a.children[0]->release = nullptr; }},
+      {"`x` has a length of -1", {}, [](auto& a) { a.children[0]->length = -1; }},
+      {"`x` has an offset of -3", {}, [](auto& a) { a.children[0]->offset = -3; }},
+      {"`x` has more rows", {}, [](auto& a) { a.children[0]->offset = INT64_MAX; }},
+      {"`x` has 1 rows, and the table has 2", {}, [](auto& a) { a.children[0]->length = 1; }},
+      {"`x` has 2 rows, and the table has 3", {}, [](auto& a) { a.offset = 1; }},
+      {"`x` has 9 missing rows among 2", {}, [](auto& a) { a.children[0]->null_count = 9; }},
+      {"`x` has 3 buffers, and its type has 2", {}, [](auto& a) { a.children[0]->n_buffers = 3; }},
+      {"`s` has 2 buffers, and its type has 3", {}, [](auto& a) { a.children[1]->n_buffers = 2; }},
+      {"`s` has no buffers", {}, [](auto& a) { a.children[1]->buffers = nullptr; }},
+      {"`s` has no buffer of values", {}, [](auto& a) { a.children[1]->buffers = nothing; }},
+      {"`x` has missing rows, and does not say which",
+       {},
+       [](auto& a) { a.children[0]->null_count = 1; }},
+      {"row 2 of column `s` is a text from byte 5 to 2",
+       {},
+       [](auto& a) { a.children[1]->buffers = texts_down; }},
+      {"row 1 of column `s` is a text from byte -4 to 0",
+       {},
+       [](auto& a) { a.children[1]->buffers = texts_below; }},
+      {"row 1 of column `s` is a text of an array without characters",
+       {},
+       [](auto& a) { a.children[1]->buffers = no_characters; }},
+      {"`x` has no dictionary",
+       [](auto& s) {
+         static ArrowSchema values{.format = "u", .name = "", .release = [](ArrowSchema*) {}};
+         s.children[0]->dictionary = &values;
+       },
+       {}},
+  };
+  for (const Row& row : rows) {
+    Producer p{.chunks = {{1, 2}}};
+    p.change_schema = row.schema;
+    p.change_array = row.array;
+    std::string said;
+    {
+      auto loader = open_arrow("t", p.stream());
+      if (loader) {
+        const auto loaded = (*loader)->load(0, std::vector<size_t>{0, 1});
+        said = loaded ? "nothing" : loaded.error().message;
+      } else {
+        said = loader.error().message;
+      }
+    }
+    EXPECT_THAT(said, HasSubstr(row.said));
+    EXPECT_EQ(p.streams, 0);
+  }
 }
 
 }  // namespace

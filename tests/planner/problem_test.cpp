@@ -141,7 +141,7 @@ TEST(ProblemsOfAnotherForm, AreSaidAsTheyAre) {
   auto said = [](const std::string& answer) {
     SourceManager sources;
     DiagnosticSink sink;
-    report_problem(answer, {sources.add("q.sql", "select 1"), 0, 8}, {}, sink);
+    report_problem(answer, {sources.add("q.sql", "select 1"), 0, 8}, {}, {}, sink);
     return render(sink, sources);
   };
   const std::string mark = "\n  select 1\n  ^\n";
