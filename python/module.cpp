@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include <nanobind/nanobind.h>
+#include <nanobind/ndarray.h>
 #include <nanobind/stl/optional.h>
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/unique_ptr.h>
@@ -83,36 +84,12 @@ data::Owned<Record> taken(nb::handle capsule, const char* name) {
   return data::Owned<Record>(std::move(*record));
 }
 
-// One array as a stream.
-data::ArrowStream stream_of(data::Owned<ArrowSchema> schema, data::Owned<ArrowArray> array) {
-  struct State {
-    data::Owned<ArrowSchema> schema;
-    data::Owned<ArrowArray> array;
-  };
-  ArrowArrayStream stream{};
-  stream.get_schema = [](ArrowArrayStream* s, ArrowSchema* out) {
-    *out = static_cast<State*>(s->private_data)->schema.give();
-    return 0;
-  };
-  stream.get_next = [](ArrowArrayStream* s, ArrowArray* out) {
-    *out = static_cast<State*>(s->private_data)->array.give();
-    return 0;
-  };
-  stream.get_last_error = [](ArrowArrayStream*) -> const char* { return nullptr; };
-  stream.release = [](ArrowArrayStream* s) {
-    delete static_cast<State*>(s->private_data);
-    s->release = nullptr;
-  };
-  stream.private_data = new State{std::move(schema), std::move(array)};
-  return data::ArrowStream(std::move(stream));
-}
-
 // What has __arrow_c_stream__ or __arrow_c_array__.
 data::ArrowStream open_stream(nb::handle object) {
   if (nb::hasattr(object, "__arrow_c_stream__"))
     return taken<ArrowArrayStream>(object.attr("__arrow_c_stream__")(), "arrow_array_stream");
   const nb::tuple pair = nb::cast<nb::tuple>(object.attr("__arrow_c_array__")());
-  return stream_of(taken<ArrowSchema>(pair[0], "arrow_schema"),
+  return data::stream_of(taken<ArrowSchema>(pair[0], "arrow_schema"),
                    taken<ArrowArray>(pair[1], "arrow_array"));
 }
 
@@ -144,6 +121,38 @@ class QueryResult {
   }
   std::string table(uint64_t most) const {
     return runtime::print_grid(head(most), runtime::Format::table);
+  }
+  // The numbers of a column where they lie, in the width of its type; dates are days, times
+  // microseconds.
+  nb::ndarray<nb::array_api, nb::ro> array(size_t c) {
+    struct Row {
+      std::string_view format;  // of Arrow
+      nb::dlpack::dtype_code code;
+      uint8_t bits;
+    };
+    using enum nb::dlpack::dtype_code;
+    static constexpr Row rows[] = {{"b", Bool, 8},    {"c", Int, 8},   {"s", Int, 16},
+                                   {"i", Int, 32},    {"l", Int, 64},  {"C", UInt, 8},
+                                   {"S", UInt, 16},   {"I", UInt, 32}, {"f", Float, 32},
+                                   {"g", Float, 64},  {"tdD", Int, 32}, {"ttu", Int, 64},
+                                   {"tsu:", Int, 64}, {"tsu:UTC", Int, 64}};
+    const auto all = arrow();
+    const runtime::ArrowResult::Column& column = all->columns.at(c);
+    const auto row = std::find_if(std::begin(rows), std::end(rows),
+                                  [&](const Row& r) { return r.format == column.format; });
+    if (row == std::end(rows))
+      fail(usage_error("column `{}` is {}, which is no array of numbers", column.name,
+                       grid_.types.at(c)));
+    if (column.missing)
+      fail(usage_error("column `{}` has {} NULLs, which an array of numbers cannot hold",
+                       column.name, column.missing));
+    const bool is_bits = row->code == Bool;  // which Arrow packs
+    const void* data = is_bits ? grid_.columns[c].as<uint8_t>() : column.buffers[1];
+    auto* kept = new std::pair(all, grid_.columns[c]);
+    const nb::capsule owner(kept, [](void* p) noexcept { delete static_cast<decltype(kept)>(p); });
+    const size_t size = all->rows;
+    return {data, 1, &size, owner, nullptr,
+            nb::dlpack::dtype{static_cast<uint8_t>(row->code), row->bits, 1}};
   }
   // Cells as text, row by row; None is NULL.
   nb::list texts(uint64_t most) const {
@@ -505,6 +514,7 @@ NB_MODULE(_rndn, m) {
       .def("table", &QueryResult::table, "most"_a)
       .def("texts", &QueryResult::texts, "most"_a)
       .def("values", &QueryResult::values, "column"_a)
+      .def("array", &QueryResult::array, "column"_a)
       .def("report", &QueryResult::report, "format"_a);
   nb::class_<Connection>(m, "Connection")
       .def(nb::init<const std::string&, const std::string&, const std::string&,

@@ -96,6 +96,16 @@ class Result:
         """A polars.DataFrame."""
         return _needs("polars", "pl()").DataFrame(self)
 
+    def array(self, name: str):
+        """A column of numbers as an object with `__dlpack__`, which arrays of every library are
+        made of without a copy: numpy.from_dlpack(result.array("x")). It is in host memory, and
+        read-only. Dates are days, times and timestamps microseconds."""
+        names = self._native.names
+        if names.count(name) != 1:
+            which = "is no" if name not in names else "are several"
+            raise Error(f"there {which} column `{name}` in the result", "usage")
+        return self._native.array(names.index(name))
+
     def fetchall(self) -> list:
         """A list of tuples: bool, int, float, Decimal, str, date, time, datetime or None."""
         columns = []

@@ -265,14 +265,15 @@ std::string lower(std::string_view text) {
 class ArrowLoader final : public TableLoader {
  public:
   // The table's columns, or what is wrong with them.
-  Result<void> describe_schema(const std::string& table, const ArrowSchema& from,
+  Result<void> describe_schema(const std::string& table, const ArrowSchema& from, ArrowNames called,
                                std::string_view place) {
     TableSchema& out = schema_.tables.emplace_back();
     out.name = out.file = table;
     std::unordered_map<std::string, int64_t> names;
     for (int64_t c = 0; c < from.n_children; ++c) {
       const ArrowSchema& column = *from.children[c];
-      const std::string name(name_of(column));
+      const std::string name = called == ArrowNames::places ? fmt::format("c{}", c + 1)
+                                                            : std::string(name_of(column));
       if (name.empty()) return input_error("{}: column {} has no name", place, c + 1);
       const auto [before, is_new] = names.emplace(lower(name), c);
       if (!is_new)
@@ -361,13 +362,37 @@ class ArrowLoader final : public TableLoader {
 
 }  // namespace
 
-Result<std::unique_ptr<TableLoader>> open_arrow(const std::string& table, ArrowStream stream) {
+Result<std::unique_ptr<TableLoader>> open_arrow(const std::string& table, ArrowStream stream,
+                                                ArrowNames names) {
   const std::string place = fmt::format("table `{}`", table);
   ASSIGN_OR_RETURN(Chunks chunks, Chunks::take(std::move(stream), place));
   auto loader = std::make_unique<ArrowLoader>();
-  RETURN_IF_ERROR(loader->describe_schema(table, *chunks.schema.get(), place));
+  RETURN_IF_ERROR(loader->describe_schema(table, *chunks.schema.get(), names, place));
   RETURN_IF_ERROR(loader->hold(std::move(chunks)));
   return std::unique_ptr<TableLoader>(std::move(loader));
+}
+
+ArrowStream stream_of(Owned<ArrowSchema> schema, Owned<ArrowArray> array) {
+  struct State {
+    Owned<ArrowSchema> schema;
+    Owned<ArrowArray> array;
+  };
+  ArrowArrayStream stream{};
+  stream.get_schema = [](ArrowArrayStream* s, ArrowSchema* out) {
+    *out = static_cast<State*>(s->private_data)->schema.give();
+    return 0;
+  };
+  stream.get_next = [](ArrowArrayStream* s, ArrowArray* out) {
+    *out = static_cast<State*>(s->private_data)->array.give();
+    return 0;
+  };
+  stream.get_last_error = [](ArrowArrayStream*) -> const char* { return nullptr; };
+  stream.release = [](ArrowArrayStream* s) {
+    delete static_cast<State*>(s->private_data);
+    s->release = nullptr;
+  };
+  stream.private_data = new State{std::move(schema), std::move(array)};
+  return ArrowStream(std::move(stream));
 }
 
 }  // namespace rndn::data

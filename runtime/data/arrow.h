@@ -23,6 +23,12 @@
 
 namespace rndn::data {
 
-Result<std::unique_ptr<TableLoader>> open_arrow(const std::string& table, ArrowStream stream);
+// What columns are called: as the stream says, or c1, c2, .. by their place.
+enum class ArrowNames : uint8_t { given, places };
+Result<std::unique_ptr<TableLoader>> open_arrow(const std::string& table, ArrowStream stream,
+                                                ArrowNames names = ArrowNames::given);
+
+// One array as a stream that is read once.
+ArrowStream stream_of(Owned<ArrowSchema> schema, Owned<ArrowArray> array);
 
 }  // namespace rndn::data

@@ -243,7 +243,7 @@ Result<Command> read_command(Span statement, const SourceManager& sources, Diagn
     }
     if (!read_name()) return expected("a name");
     if (in.symbol('(') && !read_columns())
-      return expected("`,` or `)` after the name of a column: types are those of the query");
+      return expected("`,` or `)` (types are those of the query)");
     if (!in.word("as")) return expected("AS and a query");
     rest();
     if (in.done()) return expected("a query");
@@ -253,7 +253,7 @@ Result<Command> read_command(Span statement, const SourceManager& sources, Diagn
     if (!in.word("into")) return expected("INTO");
     if (!read_name()) return expected("a table");
     if (!in.at_query() && in.symbol('(') && !read_columns())
-      return expected("`,` or `)` after the name of a column");
+      return expected("`,` or `)`");
     rest();
     if (!in.at_query()) return expected("a query or VALUES");
     return command;
@@ -301,12 +301,33 @@ bool begins_sql(std::string_view text) {
   return first == "(" || std::find(std::begin(words), std::end(words), first) != std::end(words);
 }
 
-bool has_parameters(std::string_view statement) { return !parameters_of(statement).empty(); }
+std::string_view insert_of_parameters(std::string_view statement) {
+  Reader in(statement);
+  if (!in.word("insert") || !in.word("into") || in.name().empty()) return {};
+  if (in.symbol('('))
+    do
+      if (in.name().empty()) return {};
+    while (in.symbol(','));
+  in.symbol(')');
+  const size_t end = in.begin();
+  if (!in.word("values") || !in.symbol('(')) return {};
+  size_t number = 0;
+  do {
+    ++number;
+    if (!in.symbol('?') && !(in.symbol('$') && in.value() == std::to_string(number))) return {};
+  } while (in.symbol(','));
+  return in.symbol(')') && in.done() ? statement.substr(0, end) : std::string_view();
+}
+
+size_t count_parameters(std::string_view statement) {
+  size_t count = 0;
+  for (const Parameter& p : parameters_of(statement)) count = std::max(count, p.number);
+  return count;
+}
 
 Result<std::string> with_values(std::string_view statement, std::span<const std::string> values) {
   const std::vector<Parameter> parameters = parameters_of(statement);
-  size_t wanted = 0;
-  for (const Parameter& p : parameters) wanted = std::max(wanted, p.number);
+  const size_t wanted = count_parameters(statement);
   for (const Parameter& p : parameters)
     if (p.number == 0) return usage_error("parameters count from $1");
   if (wanted != values.size())

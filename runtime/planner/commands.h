@@ -59,7 +59,10 @@ bool begins_sql(std::string_view text);
 // The statement with its parameters' values in their places. Numbers of values and parameters that
 // differ are wrong usage.
 Result<std::string> with_values(std::string_view statement, std::span<const std::string> values);
-bool has_parameters(std::string_view statement);
+// INSERT INTO t .. VALUES (?, ?, ..) of one row, each of its values the next parameter: the text
+// before VALUES. Empty: the statement is another.
+std::string_view insert_of_parameters(std::string_view statement);
+size_t count_parameters(std::string_view statement);  // the greatest of their numbers
 // A value that came from outside, as SQL writes it: numbers as they are, all else as a text.
 std::string quote_value(std::string_view value);
 

@@ -178,6 +178,13 @@ void Session::say(const std::string& text) const {
 
 Result<void> Session::set_source(std::shared_ptr<data::Source> source, std::string_view renewed) {
   given_ = std::move(source);
+  if (given_)  // it replaces what statements have made under its names
+    for (const data::TableSchema& table : given_->schema().tables) {
+      std::erase_if(files_, [&](const NamedFile& file) {
+        return planner::is_same_name(file.name, table.name);
+      });
+      if (sql_) RETURN_IF_ERROR(sql_->drop_view(table.name));
+    }
   is_joined_ = false;
   return join_all(renewed);
 }

@@ -23,7 +23,7 @@
 #include "libraries/base/system/parallel.h"
 #include "runtime/compiler/code_cache.h"
 #include "runtime/compiler/compile.h"
-#include "runtime/data/arrow_abi.h"
+#include "runtime/data/arrow.h"
 #include "runtime/data/tables.h"
 #include "runtime/engine.h"
 #include "runtime/planner/commands.h"
@@ -107,11 +107,16 @@ class Session {
   // Other tables than those that the session was made with; those of statements and files stay, and
   // what is known of the others, too, but not of `renewed`.
   Result<void> set_source(std::shared_ptr<data::Source> source, std::string_view renewed = {});
-  // Rows from elsewhere as a table that statements can add to and drop; `name` is none of a table.
-  Result<uint64_t> add_table(const std::string& name, data::ArrowStream rows);
-  // More rows of such a table, whose columns the stream has, in any order.
-  Result<uint64_t> append(const std::string& name, data::ArrowStream rows,
-                          const RunOptions& options);
+  // Rows from elsewhere as a table that statements can add to and drop; `replace`: in the place of
+  // one that a statement has made.
+  Result<uint64_t> add_table(const std::string& name, data::ArrowStream rows, bool replace = false);
+  // `insert`: INSERT INTO t, perhaps with columns. The rows are its query; by name: their columns are
+  // those that it names.
+  Result<uint64_t> append(const std::string& insert, data::ArrowStream rows,
+                          data::ArrowNames names, const RunOptions& options);
+  // What a statement would answer; none: nothing. A query does not run.
+  Result<std::vector<sql::ResultColumn>> result_columns(const NamedSource& statement,
+                                                        const RunOptions& options);
   bool has_table(std::string_view name);
   std::vector<std::string> made_names();  // of tables and views that statements have made
   // The statement, its plan, its program and its kernels, as text.
@@ -177,6 +182,7 @@ class Session {
   // A table that a statement has made: rows as they came, in Arrow's form.
   struct MadeTable;
   Result<void> keep(std::shared_ptr<MadeTable> table);
+  Result<uint64_t> add_opened(const std::string& name, std::unique_ptr<data::TableLoader> loader);
   // A file that a query has named, which stays for as long as it does not change, or a table that a
   // statement has made.
   struct NamedFile {

@@ -22,6 +22,8 @@ namespace rndn::runtime {
 using planner::Command, planner::is_same_name, planner::quote_name;
 using Until = SqlQueries::Until;
 
+static constexpr const char* explain_column = "explain";
+
 struct Session::MadeTable {
   std::string name;
   // The rows as results; none: they came from elsewhere, and are in `source` alone.
@@ -313,7 +315,7 @@ Result<Session::Outcome> Session::explain_run(const NamedSource& statement, cons
 Result<Session::Outcome> Session::prepare_named(const NamedSource& statement,
                                                 const Command& command, const RunOptions&) {
   const NamedSource rest = rest_of(statement, command.rest);
-  if (!planner::has_parameters(text_of(rest))) {  // what is wrong is said at once where it can be
+  if (planner::count_parameters(text_of(rest)) == 0) {  // what is wrong is said at once where it can be
     Timings timings;
     RETURN_IF_ERROR(prepare_sql(rest, Until::program, timings));
   }
@@ -553,10 +555,20 @@ Result<Session::Outcome> Session::insert(const NamedSource& statement, const Com
   return done;
 }
 
-Result<uint64_t> Session::add_table(const std::string& name, data::ArrowStream rows) {
+Result<uint64_t> Session::add_table(const std::string& name, data::ArrowStream rows,
+                                    bool replace) {
   RETURN_IF_ERROR(forget_changed_files());
-  if (has_table(name)) return input_error("there is a table `{}` already", name);
+  const bool is_made = std::any_of(files_.begin(), files_.end(), [&](const NamedFile& file) {
+    return file.made && is_same_name(file.name, name);
+  });
+  if (has_table(name) && !(replace && is_made))
+    return input_error("there is a table `{}` already", name);
   ASSIGN_OR_RETURN(auto loader, data::open_arrow(name, std::move(rows)));
+  return add_opened(name, std::move(loader));
+}
+
+Result<uint64_t> Session::add_opened(const std::string& name,
+                                     std::unique_ptr<data::TableLoader> loader) {
   for (const auto& [column, type] : loader->schema().tables[0].refused)
     return input_error("column `{}` of `{}` is {}, which SQL has no type for here", column, name,
                        type);
@@ -568,22 +580,55 @@ Result<uint64_t> Session::add_table(const std::string& name, data::ArrowStream r
   return count;
 }
 
-Result<uint64_t> Session::append(const std::string& name, data::ArrowStream rows,
-                                 const RunOptions& options) {
-  const std::string given = "rows for " + name;
-  ASSIGN_OR_RETURN(const uint64_t count, add_table(given, std::move(rows)));
+Result<uint64_t> Session::append(const std::string& insert, data::ArrowStream rows,
+                                 data::ArrowNames names, const RunOptions& options) {
+  const std::string given = "rows to insert";
+  RETURN_IF_ERROR(forget_changed_files());
+  ASSIGN_OR_RETURN(auto loader, data::open_arrow(given, std::move(rows), names));
   std::string columns;
-  for (const data::ColumnSchema& c : files_.back().source->schema().tables[0].columns)
+  for (const data::ColumnSchema& c : loader->schema().tables[0].columns)
     columns += (columns.empty() ? "" : ", ") + quote_name(c.name);
-  auto added = run(split_sql("append", "<append>",
-                             fmt::format("INSERT INTO {} ({}) SELECT {} FROM {}", quote_name(name),
-                                         columns, columns, quote_name(given)))[0],
+  ASSIGN_OR_RETURN(const uint64_t count, add_opened(given, std::move(loader)));
+  const bool by_name = names == data::ArrowNames::given;
+  auto added = run(split_sql("insert", "<insert>",
+                             fmt::format("{}{} SELECT {} FROM {}", insert,
+                                         by_name ? " (" + columns + ")" : "", columns,
+                                         quote_name(given)))[0],
                    options);
   std::erase_if(files_, [&](const NamedFile& file) { return file.name == given; });
   is_joined_ = false;
   RETURN_IF_ERROR(join_all());
   if (!added) return added.error();
   return count;
+}
+
+Result<std::vector<sql::ResultColumn>> Session::result_columns(const NamedSource& statement,
+                                                               const RunOptions& options) {
+  DiagnosticSink sink;
+  auto command = planner::read_command(span_of(statement), sources_, sink);
+  say(render(sink, sources_));
+  if (!command) return command.error();
+  std::vector<sql::ResultColumn> columns;
+  switch (command->kind) {
+    case Command::query: {
+      Timings timings;
+      ASSIGN_OR_RETURN(const SqlQuery* query, prepare_sql(statement, Until::program, timings));
+      return query->translation->columns;
+    }
+    case Command::show_tables:
+    case Command::describe:
+    case Command::summarize: {
+      ASSIGN_OR_RETURN(const Outcome outcome, run(statement, options));
+      for (const std::string& name : outcome.grid->names)
+        columns.push_back({.name = name, .type = {sql::TypeId::varchar}});
+      return columns;
+    }
+    case Command::explain:
+    case Command::explain_analyze:
+      columns.push_back({.name = explain_column, .type = {sql::TypeId::varchar}});
+      return columns;
+    default: return columns;
+  }
 }
 
 // ---- results
@@ -606,7 +651,7 @@ Result<std::optional<Grid>> rows_of(const Session::Outcome& outcome) {
       lines.push_back({std::string(rest.substr(0, end))});
       rest.remove_prefix(std::min(end + 1, rest.size()));
     }
-    grid = text_grid({"explain"}, lines);
+    grid = text_grid({explain_column}, lines);
   }
   grid.sql.assign(grid.columns.size(), {.type = {sql::TypeId::varchar}, .valid = {}});
   return std::optional(std::move(grid));

@@ -95,8 +95,19 @@ TEST_F(Commands, ParametersTakeTheirValues) {
   EXPECT_EQ(with("a = ?", {}), "error: the statement has 1 parameter, and 0 values are given");
   EXPECT_EQ(with("a", {"1"}), "error: the statement has 0 parameters, and 1 value is given");
   EXPECT_EQ(with("$0", {}), "error: parameters count from $1");
-  EXPECT_TRUE(has_parameters("select $1") && has_parameters("?"));
-  EXPECT_FALSE(has_parameters("select '?', $a$?$a$ -- ?"));
+  EXPECT_EQ(count_parameters("select $1, $3"), 3u);
+  EXPECT_EQ(count_parameters("?"), 1u);
+  EXPECT_EQ(count_parameters("select '?', $a$?$a$ -- ?"), 0u);
+}
+
+TEST_F(Commands, InsertsOfParametersAlone) {
+  EXPECT_EQ(insert_of_parameters("insert into t values (?, ?)"), "insert into t ");
+  EXPECT_EQ(insert_of_parameters("INSERT INTO \"a b\" (x, y) VALUES ($1, $2)"),
+            "INSERT INTO \"a b\" (x, y) ");
+  for (const char* other :
+       {"insert into t values (?, 1)", "insert into t values ($2, $1)", "insert into t select ?",
+        "insert into t values (?), (?)", "select ?", "insert into t values (? + ?)"})
+    EXPECT_EQ(insert_of_parameters(other), "") << other;
 }
 
 TEST_F(Commands, ValuesFromOutsideAreQuoted) {

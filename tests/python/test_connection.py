@@ -2,6 +2,7 @@
 
 import datetime
 import decimal
+import gc
 import os
 import signal
 import subprocess
@@ -9,6 +10,7 @@ import sys
 import textwrap
 import threading
 
+import numpy
 import pandas
 import polars
 import pyarrow as pa
@@ -73,6 +75,82 @@ def test_results_are_readable(db):
     assert "<th>k<br>" in result._repr_html_()
     assert {"compile", "execute"} <= result.timing.report.keys()
     assert "planner" in repr(result.timing) and "<html" in result.timing.html()
+
+
+def test_columns_are_arrays_of_every_library(db):
+    result = db.sql("SELECT x, CAST(x AS SMALLINT) AS s, x / 2 AS h, x > 1 AS b, d, k, "
+                    "CASE WHEN x > 1 THEN x END AS n FROM t ORDER BY x")
+    for name, type, values in [("x", "int64", [1, 2, 3]), ("s", "int16", [1, 2, 3]),
+                               ("h", "float64", [0.5, 1, 1.5]), ("b", "bool", [0, 1, 1]),
+                               ("d", "int32", [19782] * 3)]:
+        array = numpy.from_dlpack(result.array(name))
+        assert (array.dtype.name, array.tolist()) == (type, values)
+        assert not array.flags.writeable
+    first, second = (numpy.from_dlpack(result.array("x")) for _ in range(2))
+    assert first.ctypes.data == second.ctypes.data, "nothing is copied"
+    del result, second
+    assert first.tolist() == [1, 2, 3], "the array keeps its memory"
+    result = db.sql("SELECT k, 1 AS a, 2 AS a, NULL AS n FROM t")
+    for name, why in [("k", "no array of numbers"), ("n", "NULLs"), ("a", "several"),
+                      ("z", "no column")]:
+        with pytest.raises(rndn.Error, match=why):
+            result.array(name)
+
+
+def test_views_rows_and_other_statements(tmp_path):
+    db = rndn.connect("cpu")
+    db.sql("CREATE TABLE made AS SELECT 1 AS a; INSERT INTO made VALUES (2)")
+    db.sql("CREATE VIEW v AS SELECT sum(a) AS s FROM made")
+    db.register("other", pa.table({"x": [5]}))
+    assert db.sql("SELECT s + x FROM v, other").fetchall() == [(8,)], "what was made has stayed"
+    assert sorted(db.tables()) == ["made", "other", "v"]
+    assert db.sql("DESCRIBE v").fetchall() == [("s", "HUGEINT", "")]
+    assert any("module query" in row[0] for row in db.sql("EXPLAIN SELECT s FROM v").fetchall())
+    assert "-- run" in str(db.sql("EXPLAIN ANALYZE SELECT s FROM v").arrow())
+    db.register("made", pa.table({"a": [10]}))
+    assert db.table("v").fetchall() == [(10,)], "a table that is registered takes the place"
+    with pytest.raises(rndn.Error, match="`DELETE` is not supported"):
+        db.sql("DELETE FROM made")
+
+
+def resident():
+    return int(open("/proc/self/statm").read().split()[1]) * os.sysconf("SC_PAGE_SIZE")
+
+
+@pytest.mark.parametrize("device", ["cpu", "sim"])
+def test_memory_is_given_back(device):
+    table = pa.table({"x": range(100_000), "k": [str(i % 100) for i in range(100_000)]})
+
+    def use():
+        db = rndn.connect(device).register("t", table)
+        result = db.sql("SELECT k, sum(x) AS s FROM t GROUP BY k ORDER BY k")
+        assert len(result.arrow()) == 100
+
+    for _ in range(10):
+        use()
+    before = resident()
+    for _ in range(100 if device == "cpu" else 30):
+        use()
+    gc.collect()
+    # A table that stays would be 1.5 MB each time.
+    assert resident() - before < 30e6
+
+
+def test_connections_do_not_wait_for_each_other():
+    barrier, got = threading.Barrier(4), []
+
+    def use(i):
+        db = rndn.connect("cpu").register("t", pa.table({"x": [i, i]}))
+        barrier.wait(timeout=60)
+        for _ in range(5):
+            got.append(db.sql("SELECT sum(x) FROM t").fetchone()[0] == 2 * i)
+
+    threads = [threading.Thread(target=use, args=(i,)) for i in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert len(got) == 20 and all(got)
 
 
 def test_parameters_are_values(db):

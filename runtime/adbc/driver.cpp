@@ -1,0 +1,435 @@
+// The ADBC driver: the functions of the C ABI over database.h and objects.h.
+//
+// A driver manager opens the library and calls AdbcDriverInit (or AdbcDriverRndnInit, which it
+// guesses from the library's name) for a table of functions. A handle's private_data is a
+// shared_ptr to what it stands for, so that a database lives as long as its connections, whatever
+// the order of releases. Wrong orders of calls, null pointers and handles that are released already
+// are ADBC_STATUS_INVALID_STATE or INVALID_ARGUMENT. What is thrown within ends in `guarded`.
+// Left out, each with NOT_IMPLEMENTED: partitions, Substrait, transactions.
+#include <cstdlib>
+#include <cstring>
+#include <new>
+
+#include <fmt/format.h>
+
+#include "runtime/adbc/database.h"
+#include "runtime/adbc/objects.h"
+#include "runtime/print_sql.h"
+
+namespace rndn::adbc {
+namespace {
+
+// ---- errors
+
+AdbcStatusCode report(AdbcError* error, const Failure& failure) {
+  if (!error) return failure.status;
+  if (error->release) error->release(error);
+  error->message = static_cast<char*>(std::malloc(failure.message.size() + 1));
+  if (error->message)
+    std::memcpy(error->message, failure.message.c_str(), failure.message.size() + 1);
+  error->vendor_code = failure.code;
+  std::memcpy(error->sqlstate, failure.sqlstate, sizeof error->sqlstate);
+  error->release = [](AdbcError* e) {
+    std::free(e->message);
+    e->message = nullptr;
+    e->release = nullptr;
+  };
+  return failure.status;
+}
+
+template <class Work>
+AdbcStatusCode guarded(AdbcError* error, Work&& work) noexcept {
+  try {
+    work();
+    return ADBC_STATUS_OK;
+  } catch (const Failure& failure) {
+    return report(error, failure);
+  } catch (const Cancelled& cancelled) {
+    try {
+      fail(cancelled.error);
+    } catch (const Failure& failure) {
+      return report(error, failure);
+    }
+  } catch (const std::bad_alloc&) {
+    return report(error, {ADBC_STATUS_IO, "53200", "not enough memory", 3});
+  } catch (const std::exception& wrong) {  // a CHECK of ours
+    return report(error, {ADBC_STATUS_INTERNAL, "XX000", wrong.what(), 70});
+  }
+}
+
+// ---- handles
+
+template <class Handle>
+struct Stands;
+template <>
+struct Stands<AdbcDatabase> {
+  using For = Database;
+  static constexpr const char* name = "database";
+};
+template <>
+struct Stands<AdbcConnection> {
+  using For = Connection;
+  static constexpr const char* name = "connection";
+};
+template <>
+struct Stands<AdbcStatement> {
+  using For = Statement;
+  static constexpr const char* name = "statement";
+};
+template <class Handle>
+using Held = std::shared_ptr<typename Stands<Handle>::For>;
+
+template <class T>
+T& required(T* pointer, const char* what) {
+  if (!pointer) bad_argument(fmt::format("{} is a null pointer", what));
+  return *pointer;
+}
+
+template <class Handle>
+const Held<Handle>& held(Handle* handle) {
+  constexpr const char* name = Stands<Handle>::name;
+  required(handle, name);
+  if (!handle->private_data)
+    wrong_order(fmt::format("the {} is not there: it was not made, or is released", name));
+  return *static_cast<Held<Handle>*>(handle->private_data);
+}
+template <class Handle>
+void hold(Handle* handle, Held<Handle> what) {
+  if (required(handle, Stands<Handle>::name).private_data)
+    wrong_order(fmt::format("the {} is made already", Stands<Handle>::name));
+  handle->private_data = new Held<Handle>(std::move(what));
+}
+template <class Handle>
+AdbcStatusCode release(Handle* handle, AdbcError* error) {
+  return guarded(error, [&] {
+    held(handle);
+    delete static_cast<Held<Handle>*>(handle->private_data);
+    handle->private_data = nullptr;
+  });
+}
+
+// A connection that is open.
+const std::shared_ptr<Connection>& opened(AdbcConnection* handle) {
+  const auto& connection = held(handle);
+  if (!connection->database) wrong_order("the connection is not open: ConnectionInit opens it");
+  return connection;
+}
+template <class Work>
+auto served(AdbcConnection* handle, Work&& work) {
+  return opened(handle)->database->serve(std::forward<Work>(work));
+}
+
+const char* text(const char* value, const char* what) { return &required(value, what); }
+
+// ---- options
+
+template <class Handle>
+AdbcStatusCode set_option(Handle* handle, const char* key, const char* value, AdbcError* error) {
+  return guarded(error, [&] {
+    held(handle)->set_option(text(key, "the name of an option"), text(value, "an option's value"));
+  });
+}
+template <class Handle>
+AdbcStatusCode set_bytes(Handle* handle, const char* key, const uint8_t* value, size_t length,
+                         AdbcError* error) {
+  return guarded(error, [&] {
+    const auto* bytes = reinterpret_cast<const char*>(&required(value, "an option's value"));
+    held(handle)->set_option(text(key, "the name of an option"), std::string(bytes, length));
+  });
+}
+template <class Handle, class Number>
+AdbcStatusCode set_number(Handle* handle, const char* key, Number value, AdbcError* error) {
+  return guarded(error, [&] {
+    held(handle)->set_option(text(key, "the name of an option"), fmt::format("{}", value));
+  });
+}
+
+template <class Handle>
+const std::string& option(Handle* handle, const char* key) {
+  return held(handle)->options.get(text(key, "the name of an option"));
+}
+// With a byte 0 behind it, or without.
+template <class Handle, class Byte>
+AdbcStatusCode get_option(Handle* handle, const char* key, Byte* value, size_t* length,
+                          AdbcError* error) {
+  return guarded(error, [&] {
+    const std::string& is = option(handle, key);
+    const size_t size = is.size() + (std::is_same_v<Byte, char> ? 1 : 0);
+    if (required(length, "the length of an option") >= size && size)
+      std::memcpy(&required(value, "an option's value"), is.c_str(), size);
+    *length = size;
+  });
+}
+template <class Handle, class Number>
+AdbcStatusCode get_number(Handle* handle, const char* key, Number* value, AdbcError* error) {
+  return guarded(error, [&] {
+    const std::string& is = option(handle, key);
+    char* end = nullptr;
+    const double number = std::strtod(is.c_str(), &end);
+    if (is.empty() || *end || static_cast<double>(static_cast<Number>(number)) != number)
+      bad_argument(fmt::format("option `{}` is `{}`, which is no such number", key, is));
+    required(value, "an option's value") = static_cast<Number>(number);
+  });
+}
+
+// ---- databases
+
+AdbcStatusCode database_new(AdbcDatabase* handle, AdbcError* error) {
+  return guarded(error, [&] { hold(handle, std::make_shared<Database>()); });
+}
+AdbcStatusCode database_init(AdbcDatabase* handle, AdbcError* error) {
+  return guarded(error, [&] { held(handle)->init(); });
+}
+
+// ---- connections
+
+AdbcStatusCode connection_new(AdbcConnection* handle, AdbcError* error) {
+  return guarded(error, [&] {
+    auto connection = std::make_shared<Connection>();
+    connection->options.set("adbc.connection.autocommit", "true");
+    connection->options.set("adbc.connection.catalog", catalog_name);
+    connection->options.set("adbc.connection.db_schema", schema_name);
+    hold(handle, std::move(connection));
+  });
+}
+AdbcStatusCode connection_init(AdbcConnection* handle, AdbcDatabase* of, AdbcError* error) {
+  return guarded(error, [&] {
+    const auto& connection = held(handle);
+    if (connection->database) wrong_order("the connection is open already");
+    const auto& database = held(of);
+    if (!database->is_open()) wrong_order("the database is not open: DatabaseInit opens it");
+    connection->database = database;
+  });
+}
+AdbcStatusCode no_transaction(AdbcConnection* handle, AdbcError* error) {
+  return guarded(error, [&] {
+    opened(handle);
+    wrong_order("there is no transaction: each statement is committed when it is done");
+  });
+}
+AdbcStatusCode connection_cancel(AdbcConnection* handle, AdbcError* error) {
+  return guarded(error, [&] { opened(handle)->cancel(); });
+}
+AdbcStatusCode get_info(AdbcConnection* handle, const uint32_t* codes, size_t count,
+                        ArrowArrayStream* out, AdbcError* error) {
+  return guarded(error, [&] {
+    opened(handle);
+    required(out, "the stream of an answer") = info({codes, codes ? count : 0});
+  });
+}
+AdbcStatusCode get_objects(AdbcConnection* handle, int depth, const char* catalog,
+                           const char* schema, const char* table, const char** types,
+                           const char* column, ArrowArrayStream* out, AdbcError* error) {
+  return guarded(error, [&] {
+    if (depth < 0 || depth > 3) bad_argument(fmt::format("there is no depth {}", depth));
+    Filter filter{catalog, schema, table, column};
+    if (types) {
+      filter.types.emplace();
+      for (; *types; ++types) filter.types->emplace_back(*types);
+    }
+    required(out, "the stream of an answer") =
+        served(handle, [&](auto& session) { return objects(session, depth, filter); });
+  });
+}
+AdbcStatusCode get_table_schema(AdbcConnection* handle, const char* catalog, const char* schema,
+                                const char* table, ArrowSchema* out, AdbcError* error) {
+  return guarded(error, [&] {
+    const std::string name = text(table, "the name of a table");
+    required(out, "the schema of an answer");
+    const bool is_ours = (!catalog || !*catalog || std::strcmp(catalog, catalog_name) == 0) &&
+                         (!schema || !*schema || std::strcmp(schema, schema_name) == 0);
+    auto columns = served(handle, [&](auto& session) { return table_columns(session, name); });
+    if (!columns || !is_ours)
+      throw Failure{ADBC_STATUS_NOT_FOUND, "42P01", fmt::format("there is no table `{}`", name), 1};
+    auto result = empty_result(*columns);
+    if (!result) fail(result.error());
+    *out = runtime::ArrowResult::schema(*std::move(result));
+  });
+}
+AdbcStatusCode get_table_types(AdbcConnection* handle, ArrowArrayStream* out, AdbcError* error) {
+  return guarded(error, [&] {
+    opened(handle);
+    required(out, "the stream of an answer") = table_types();
+  });
+}
+AdbcStatusCode get_statistics(AdbcConnection* handle, const char* catalog, const char* schema,
+                              const char* table, char approximate, ArrowArrayStream* out,
+                              AdbcError* error) {
+  return guarded(error, [&] {
+    const Filter filter{catalog, schema, table};
+    required(out, "the stream of an answer") = served(
+        handle, [&](auto& session) { return statistics(session, filter, approximate != 0); });
+  });
+}
+AdbcStatusCode get_statistic_names(AdbcConnection* handle, ArrowArrayStream* out,
+                                   AdbcError* error) {
+  return guarded(error, [&] {
+    opened(handle);
+    required(out, "the stream of an answer") = statistic_names();
+  });
+}
+AdbcStatusCode read_partition(AdbcConnection* handle, const uint8_t*, size_t, ArrowArrayStream*,
+                              AdbcError* error) {
+  return guarded(error, [&] {
+    opened(handle);
+    not_implemented("partitions of results");
+  });
+}
+
+// ---- statements
+
+AdbcStatusCode statement_new(AdbcConnection* of, AdbcStatement* handle, AdbcError* error) {
+  return guarded(error, [&] { hold(handle, std::make_shared<Statement>(opened(of))); });
+}
+AdbcStatusCode set_query(AdbcStatement* handle, const char* query, AdbcError* error) {
+  return guarded(error, [&] { held(handle)->set_query(text(query, "the text of a query")); });
+}
+AdbcStatusCode set_plan(AdbcStatement* handle, const uint8_t*, size_t, AdbcError* error) {
+  return guarded(error, [&] {
+    held(handle);
+    not_implemented("plans of Substrait");
+  });
+}
+AdbcStatusCode prepare(AdbcStatement* handle, AdbcError* error) {
+  return guarded(error, [&] { held(handle)->prepare(); });
+}
+AdbcStatusCode bind(AdbcStatement* handle, ArrowArray* rows, ArrowSchema* schema,
+                    AdbcError* error) {
+  return guarded(error, [&] {
+    const auto& statement = held(handle);
+    data::Owned<ArrowSchema> taken_schema(std::move(required(schema, "a schema")));
+    data::Owned<ArrowArray> taken(std::move(required(rows, "an array")));
+    if (!taken.is_there() || !taken_schema.is_there()) bad_argument("the rows are released");
+    statement->bind(data::stream_of(std::move(taken_schema), std::move(taken)));
+  });
+}
+AdbcStatusCode bind_stream(AdbcStatement* handle, ArrowArrayStream* rows, AdbcError* error) {
+  return guarded(error, [&] {
+    const auto& statement = held(handle);
+    data::ArrowStream taken(std::move(required(rows, "a stream")));
+    if (!taken.is_there()) bad_argument("the stream is released");
+    statement->bind(std::move(taken));
+  });
+}
+AdbcStatusCode execute_query(AdbcStatement* handle, ArrowArrayStream* out, int64_t* rows,
+                             AdbcError* error) {
+  return guarded(error, [&] {
+    auto answer = held(handle)->execute();
+    if (rows) *rows = answer.rows_changed;
+    if (!out) return;
+    if (answer.results.empty())
+      answer.results.push_back(std::make_shared<const runtime::ArrowResult>());
+    *out = runtime::ArrowResult::stream(std::move(answer.results));
+  });
+}
+AdbcStatusCode execute_schema(AdbcStatement* handle, ArrowSchema* out, AdbcError* error) {
+  return guarded(error, [&] {
+    required(out, "the schema of an answer") = held(handle)->result_schema();
+  });
+}
+AdbcStatusCode execute_partitions(AdbcStatement* handle, ArrowSchema*, AdbcPartitions*, int64_t*,
+                                  AdbcError* error) {
+  return guarded(error, [&] {
+    held(handle);
+    not_implemented("partitions of results");
+  });
+}
+AdbcStatusCode get_parameter_schema(AdbcStatement* handle, ArrowSchema* out, AdbcError* error) {
+  return guarded(error, [&] {
+    required(out, "the schema of an answer") = held(handle)->parameter_schema();
+  });
+}
+AdbcStatusCode statement_cancel(AdbcStatement* handle, AdbcError* error) {
+  return guarded(error, [&] { held(handle)->cancel(); });
+}
+
+// ---- the table
+
+AdbcStatusCode init(int version, void* where, AdbcError* error) {
+  return guarded(error, [&] {
+    if (version != ADBC_VERSION_1_0_0 && version != ADBC_VERSION_1_1_0)
+      not_implemented(fmt::format("ADBC {}: 1.0 and 1.1 are there", version));
+    if (!where) bad_argument("the driver is a null pointer");
+    AdbcDriver d{};
+    d.release = [](AdbcDriver* driver, AdbcError* wrong) {
+      return guarded(wrong, [&] { required(driver, "the driver").release = nullptr; });
+    };
+    d.DatabaseNew = database_new;
+    d.DatabaseInit = database_init;
+    d.DatabaseSetOption = set_option<AdbcDatabase>;
+    d.DatabaseRelease = release<AdbcDatabase>;
+    d.ConnectionNew = connection_new;
+    d.ConnectionInit = connection_init;
+    d.ConnectionSetOption = set_option<AdbcConnection>;
+    d.ConnectionRelease = release<AdbcConnection>;
+    d.ConnectionCommit = no_transaction;
+    d.ConnectionRollback = no_transaction;
+    d.ConnectionGetInfo = get_info;
+    d.ConnectionGetObjects = get_objects;
+    d.ConnectionGetTableSchema = get_table_schema;
+    d.ConnectionGetTableTypes = get_table_types;
+    d.ConnectionReadPartition = read_partition;
+    d.StatementNew = statement_new;
+    d.StatementSetOption = set_option<AdbcStatement>;
+    d.StatementRelease = release<AdbcStatement>;
+    d.StatementSetSqlQuery = set_query;
+    d.StatementSetSubstraitPlan = set_plan;
+    d.StatementPrepare = prepare;
+    d.StatementBind = bind;
+    d.StatementBindStream = bind_stream;
+    d.StatementExecuteQuery = execute_query;
+    d.StatementExecutePartitions = execute_partitions;
+    d.StatementGetParameterSchema = get_parameter_schema;
+
+    d.ErrorGetDetailCount = [](const AdbcError*) { return 0; };
+    d.ErrorGetDetail = [](const AdbcError*, int) { return AdbcErrorDetail{}; };
+    d.ErrorFromArrayStream = [](ArrowArrayStream*, AdbcStatusCode*) -> const AdbcError* {
+      return nullptr;  // streams of results do not fail
+    };
+    d.DatabaseGetOption = get_option<AdbcDatabase, char>;
+    d.DatabaseGetOptionBytes = get_option<AdbcDatabase, uint8_t>;
+    d.DatabaseGetOptionDouble = get_number<AdbcDatabase, double>;
+    d.DatabaseGetOptionInt = get_number<AdbcDatabase, int64_t>;
+    d.DatabaseSetOptionBytes = set_bytes<AdbcDatabase>;
+    d.DatabaseSetOptionDouble = set_number<AdbcDatabase, double>;
+    d.DatabaseSetOptionInt = set_number<AdbcDatabase, int64_t>;
+    d.ConnectionCancel = connection_cancel;
+    d.ConnectionGetOption = get_option<AdbcConnection, char>;
+    d.ConnectionGetOptionBytes = get_option<AdbcConnection, uint8_t>;
+    d.ConnectionGetOptionDouble = get_number<AdbcConnection, double>;
+    d.ConnectionGetOptionInt = get_number<AdbcConnection, int64_t>;
+    d.ConnectionSetOptionBytes = set_bytes<AdbcConnection>;
+    d.ConnectionSetOptionDouble = set_number<AdbcConnection, double>;
+    d.ConnectionSetOptionInt = set_number<AdbcConnection, int64_t>;
+    d.ConnectionGetStatistics = get_statistics;
+    d.ConnectionGetStatisticNames = get_statistic_names;
+    d.StatementCancel = statement_cancel;
+    d.StatementExecuteSchema = execute_schema;
+    d.StatementGetOption = get_option<AdbcStatement, char>;
+    d.StatementGetOptionBytes = get_option<AdbcStatement, uint8_t>;
+    d.StatementGetOptionDouble = get_number<AdbcStatement, double>;
+    d.StatementGetOptionInt = get_number<AdbcStatement, int64_t>;
+    d.StatementSetOptionBytes = set_bytes<AdbcStatement>;
+    d.StatementSetOptionDouble = set_number<AdbcStatement, double>;
+    d.StatementSetOptionInt = set_number<AdbcStatement, int64_t>;
+    // The caller's record ends where its version does; what the manager keeps there stays.
+    auto* driver = static_cast<AdbcDriver*>(where);
+    d.private_manager = driver->private_manager;
+    std::memcpy(where, &d, version == ADBC_VERSION_1_0_0 ? offsetof(AdbcDriver, ErrorGetDetailCount)
+                                                         : sizeof d);
+  });
+}
+
+}  // namespace
+}  // namespace rndn::adbc
+
+extern "C" {
+[[gnu::visibility("default")]] AdbcStatusCode AdbcDriverInit(int version, void* driver,
+                                                             AdbcError* error) {
+  return rndn::adbc::init(version, driver, error);
+}
+[[gnu::visibility("default")]] AdbcStatusCode AdbcDriverRndnInit(int version, void* driver,
+                                                                 AdbcError* error) {
+  return rndn::adbc::init(version, driver, error);
+}
+}

@@ -1,0 +1,161 @@
+// Statements that make, fill and drop tables and views, and what is said of those that cannot.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <filesystem>
+#include <fstream>
+
+#include "runtime/session/session.h"
+#include "tests/planner/support.h"
+
+namespace rndn::runtime {
+namespace {
+
+using planner::installed, planner::installed_folder;
+using testing::HasSubstr, testing::ElementsAre;
+namespace fs = std::filesystem;
+
+class Statements : public testing::TestWithParam<const char*> {
+ protected:
+  void SetUp() override {
+    REQUIRE_PLANNER();
+    session_ = open();
+  }
+  std::unique_ptr<Session> open() {
+    auto device = DeviceChoice::start(GetParam(), "", [](const std::string&) {});
+    EXPECT_TRUE(device);
+    return std::make_unique<Session>(
+        nullptr, *std::move(device),
+        SessionOptions{.planner = installed(),
+                       .say = [this](const std::string& text) { said_ += text; }});
+  }
+  // The last statement's result as csv without its head, a line per row; else what is wrong.
+  std::string run(const std::string& text) {
+    said_.clear();
+    std::string out;
+    for (const NamedSource& statement : split_sql("q", "q.sql", text)) {
+      auto outcome = session_->run(statement, {});
+      if (!outcome) return outcome.error().message + said_;
+      out = *print(*outcome, Format::csv);
+    }
+    std::string rows;
+    for (size_t at = out.find('\n'); at != out.npos && at + 1 < out.size();) {
+      const size_t end = out.find("\r\n", at + 1);
+      rows += (rows.empty() ? "" : " ") + out.substr(at + 1, end - at - 1);
+      at = end == out.npos ? end : end + 1;
+    }
+    return rows;
+  }
+
+  std::string said_;
+  std::unique_ptr<Session> session_;
+};
+
+TEST_P(Statements, TablesTakeRows) {
+  run("CREATE TABLE t AS SELECT 1 AS a, 'x' AS b, CAST(1.5 AS DECIMAL(9,2)) AS c");
+  EXPECT_EQ(run("INSERT INTO t VALUES (2, NULL, 2.25), (3, 'z', NULL); SELECT * FROM t ORDER BY a"),
+            "1,x,1.50 2,,2.25 3,z,");
+  // By name, in another order; with casts; from the table itself.
+  run("INSERT INTO t (c, a) SELECT c * 2, a + 10 FROM t WHERE a < 3");
+  EXPECT_EQ(run("SELECT * FROM t WHERE a > 9 ORDER BY a"), "11,,3.00 12,,4.50");
+  run("INSERT INTO t (b) SELECT 1 FROM t LIMIT 0");
+  EXPECT_EQ(run("SELECT count(*) FROM t"), "5");
+  run("INSERT INTO t (b, a) (SELECT 'w', 99)");
+  EXPECT_EQ(run("SELECT * FROM t WHERE a = 99"), "99,w,");
+  const struct {
+    const char *text, *said;
+  } wrong[] = {
+      {"INSERT INTO t VALUES (1)", "q.sql:1:15: error: the query has 1 column, and 3 are wanted"},
+      {"INSERT INTO t (a, A) VALUES (1, 2)", "column `A` is named twice"},
+      {"INSERT INTO t (d) VALUES (1)", "q.sql:1:13: error: `t` has no column `d`"},
+      {"INSERT INTO u VALUES (1)", "there is no table `u`"},
+      {"INSERT INTO t SELECT * FROM x", "q.sql:1:29: error: there is no table `x`"},
+      {"INSERT INTO t (a) VALUES ('x')", "x"},
+      {"INSERT t VALUES (1)", "expected INTO"},
+      {"INSERT INTO t DEFAULT VALUES", "expected a query or VALUES"},
+      {"CREATE TABLE t AS SELECT 1 AS a", "there is a table `t` already"},
+      {"CREATE TABLE u (a INT)", "types are those of the query"},
+      {"CREATE TABLE u (a, b) AS SELECT 1", "2 columns are named, and the query has 1"},
+      {"DROP TABLE u", "there is no table `u`"},
+      {"DROP VIEW t", "there is no view `t`"},
+      {"DROP SCHEMA s", "expected TABLE or VIEW"},
+      {"UPDATE t SET a = 1", "q.sql:1:1: error: `UPDATE` is not supported"},
+  };
+  for (const auto& [text, said] : wrong) EXPECT_THAT(run(text), HasSubstr(said)) << text;
+  EXPECT_EQ(run("SELECT count(*) FROM t"), "6") << "nothing of what failed is left";
+  EXPECT_EQ(run("CREATE TABLE IF NOT EXISTS t AS SELECT 1 AS z; SELECT count(a) FROM t"), "6");
+  EXPECT_EQ(run("CREATE OR REPLACE TABLE t (p, q) AS SELECT 1, 2; SELECT p + q FROM t"), "3");
+  EXPECT_EQ(run("DROP TABLE t; DROP TABLE IF EXISTS t; SHOW TABLES"), "");
+}
+
+TEST_P(Statements, ViewsAreTheirQueries) {
+  run("CREATE TABLE t AS SELECT * FROM (VALUES (1, 'x'), (2, 'y')) AS q(a, b)");
+  run("CREATE VIEW v AS SELECT a + 1 AS c, b FROM t; CREATE VIEW w (n) AS SELECT sum(c) FROM v");
+  EXPECT_EQ(run("SELECT n FROM w"), "5");
+  EXPECT_EQ(run("INSERT INTO t VALUES (9, 'z'); SELECT n FROM w"), "15") << "it is asked anew";
+  EXPECT_EQ(run("SELECT V.b FROM V JOIN v AS u ON u.c = V.c WHERE u.c > 5"), "z");
+  EXPECT_EQ(run("DESCRIBE w"), "n,HUGEINT,");
+  EXPECT_EQ(run("SHOW TABLES"), "t,2,3 v,, w,,");
+  EXPECT_THAT(run("INSERT INTO v VALUES (1, 'x')"), HasSubstr("not added to views"));
+  EXPECT_THAT(run("CREATE VIEW v AS SELECT 1"), HasSubstr("there is a view `v` already"));
+  EXPECT_THAT(run("CREATE TABLE v AS SELECT 1"), HasSubstr("there is a view `v` already"));
+  EXPECT_THAT(run("CREATE VIEW t AS SELECT 1"), HasSubstr("there is a table `t` already"));
+  EXPECT_THAT(run("CREATE VIEW z AS SELECT q FROM t"),
+              HasSubstr("q.sql:1:25: error: there is no column `q`"));
+  EXPECT_THAT(run("CREATE VIEW z AS SELECT $1"), HasSubstr("a parameter has no value"));
+  EXPECT_THAT(run("SELECT * FROM z"), HasSubstr("there is no table `z`"));
+  // One cannot be of itself, directly or not, and the old one stays.
+  EXPECT_THAT(run("CREATE OR REPLACE VIEW v AS SELECT n AS c FROM w"), HasSubstr("no table `v`"));
+  EXPECT_EQ(run("SELECT n FROM w"), "15");
+  EXPECT_EQ(run("CREATE OR REPLACE VIEW v AS SELECT 7 AS c; SELECT n FROM w"), "7");
+}
+
+// What is wrong is said where it stands: in the statement, or in the view that it names.
+TEST_P(Statements, PlacesInViews) {
+  run("CREATE TABLE t AS SELECT 1 AS a, 0 AS z");
+  run("SELECT 1; CREATE VIEW v AS SELECT a, a // z AS q FROM t");
+  const std::string told = run("SELECT sum(q) FROM v");
+  EXPECT_THAT(told, HasSubstr("a // z AS q"));
+  EXPECT_THAT(told, HasSubstr("q.sql:1:"));
+  run("CREATE TABLE u AS SELECT 5 AS a; CREATE VIEW first AS SELECT 1 AS one; "
+      "CREATE VIEW second AS SELECT a FROM u; DROP TABLE u");
+  EXPECT_THAT(run("SELECT * FROM second"),
+              testing::AllOf(HasSubstr("there is no table `u`"), HasSubstr("VIEW second AS")));
+  EXPECT_EQ(run("SELECT * FROM first"), "1") << "others go on";
+  EXPECT_THAT(run("SELECT b FROM first"), HasSubstr("q.sql:1:8: error: there is no column `b`"));
+  EXPECT_EQ(run("CREATE TABLE u AS SELECT 6 AS a; SELECT * FROM second"), "6");
+}
+
+TEST_P(Statements, ViewsOfFilesAndOfTheClock) {
+  const fs::path folder = testing::TempDir() + "rndn_views_" + std::to_string(getpid());
+  fs::create_directories(folder);
+  const std::string file = (folder / "x.csv").string();
+  std::ofstream(file) << "a,b\n1,2\n";
+  run("CREATE VIEW v AS SELECT a + b AS s FROM read_csv('" + file + "', header = true)");
+  run("CREATE VIEW r AS SELECT random() < 2 AS x, '" + file + "' AS f");
+  EXPECT_EQ(run("SELECT s FROM v"), "3");
+  std::ofstream(file) << "a,b\n5,6\n7,8\n";
+  EXPECT_EQ(run("SELECT sum(s) FROM v"), "26") << "the file has changed";
+  fs::remove_all(folder);
+}
+
+TEST_P(Statements, TablesOfStatementsOutliveOthersThatComeAndGo) {
+  run("CREATE TABLE t AS SELECT 4 AS a; CREATE VIEW v AS SELECT a FROM t");
+  auto other = open();
+  other.swap(session_);
+  run("CREATE TABLE s AS SELECT 5 AS b");
+  const std::shared_ptr<data::Source> source = session_->source();
+  other.swap(session_);
+  ASSERT_TRUE(session_->set_source(source, "s"));
+  EXPECT_EQ(run("SELECT a + b FROM v, s"), "9");
+  ASSERT_TRUE(session_->set_source(nullptr));
+  EXPECT_EQ(run("SELECT a FROM v"), "4");
+  EXPECT_THAT(run("SELECT b FROM s"), HasSubstr("there is no table `s`"));
+}
+
+INSTANTIATE_TEST_SUITE_P(Devices, Statements, testing::Values("cpu", "sim"),
+                         [](const auto& info) { return std::string(info.param); });
+
+}  // namespace
+}  // namespace rndn::runtime
