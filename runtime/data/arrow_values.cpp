@@ -136,6 +136,7 @@ std::string flaw_of(const ArrowArray* array, const ArrowType& type, uint64_t end
         return fmt::format("has nothing in the place of buffer {}", i + 1);
   if (!type.codes) return "";
   if (!array->dictionary) return "has no dictionary";
+  if (array->dictionary->length == 0) return "";
   const std::string inner = flaw_of(array->dictionary, {.format = type.format}, 0);
   return inner.empty() ? "" : "has a dictionary that " + inner;
 }

@@ -581,9 +581,11 @@ class ArrowFiles final : public data::TableLoader {
         return wrong;
     for (size_t i = 0; i < count; ++i)
       out.buffers.push_back(i == 0 && out.sizes[0] == 0 ? nullptr : out.bytes[i].data());
+    if (format.layout == ArrowLayout::view)  // whose last buffer has the lengths of the others
+      out.buffers.push_back(out.sizes.data() + 2);
     out.array.length = node.length;
     out.array.null_count = node.nulls;
-    out.array.n_buffers = static_cast<int64_t>(count);
+    out.array.n_buffers = static_cast<int64_t>(out.buffers.size());
     out.array.buffers = out.buffers.data();
     out.array.release = [](ArrowArray* array) { array->release = nullptr; };
     return check_values(out, format);

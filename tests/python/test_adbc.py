@@ -2,6 +2,7 @@
 
 import os
 import pathlib
+import re
 import subprocess
 import sys
 import threading
@@ -125,6 +126,23 @@ def test_errors_and_transactions(cursor):
         cursor.connection.adbc_connection.set_autocommit(False)
     with pytest.raises(dbapi.NotSupportedError, match="option `colour`"):
         connect(colour="red")
+
+
+def test_every_call_is_in_the_table():
+    root = pathlib.Path(__file__).parents[2]
+    abi = (root / "runtime/adbc/adbc_abi.h").read_text()
+    record = abi[abi.index("struct AdbcDriver {\n") :]
+    members = set(re.findall(r"\(\*(\w+)\)\(", record[: record.index("};")])) - {"release"}
+    for kind in ["Database", "Connection", "Statement"]:
+        for macro in re.findall(r"\(\*Kind##(\w+)\)", abi):
+            members.add(kind + macro)
+    listed = set()
+    for line in (root / "docs/adbc.tsv").read_text().splitlines()[1:]:
+        names = line.split("\t")[0].split(", ")
+        kind = re.match("Database|Connection|Statement|", names[0])[0]
+        listed |= {n if re.match("Adbc|Error|Database|Connection|Statement", n) else kind + n
+                   for n in names}
+    assert listed - {"AdbcDriverInit", "AdbcDriverRndnInit"} == members
 
 
 def test_limits_and_cancel():
