@@ -43,6 +43,7 @@ Result<operators::Operators*> Engine::State::operators_for(const operators::Opti
     options.target = target;
     options.pool = pool;
     auto made = assemble(code_cache, module, options, timings ? *timings : nobodys);
+    if (!made && made.error().cause == Cause::cancelled) return made.error();
     if (!made) return Error{Fault::internal, "a kernel of the library: " + made.error().message};
     for (const assembler::KernelReport& k : made->kernels) library_instructions[k.name] = k.instructions;
     return std::move(made->cubin);
