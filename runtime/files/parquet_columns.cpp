@@ -45,6 +45,20 @@ class Validity {
 
 // ---- numbers
 
+struct Wide {
+  std::byte bytes[16];
+};
+template <class Use>
+void with_width(uint32_t bytes, Use&& use) {
+  switch (bytes) {
+    case 1: return use.template operator()<uint8_t>();
+    case 2: return use.template operator()<uint16_t>();
+    case 4: return use.template operator()<uint32_t>();
+    case 8: return use.template operator()<uint64_t>();
+    default: return use.template operator()<Wide>();
+  }
+}
+
 class NumberColumn final : public ChunkedColumn {
  public:
   NumberColumn(const data::ArrowFormat& format, Physical type, uint32_t length,
@@ -77,42 +91,40 @@ class NumberColumn final : public ChunkedColumn {
 
     bool dictionary(std::span<const std::byte> values, uint64_t count) override {
       if (!holds(values, 0, count)) return false;
-      count_ = count;
-      convert(values, 0, count, dictionary_.make(count * bytes_));
-      return true;
+      dictionary_ = data::make_column(column_.format_.stored, count);
+      return store(as_array(values, 0, count), count, 0, dictionary_);
     }
     bool plain(const BatchRows& rows, std::span<const std::byte> page, uint64_t at) override {
       if (!holds(page, at, rows.present)) return false;
-      if (column_.type_ != Physical::boolean && column_.type_ != Physical::fixed)
-        return put(rows, page.data() + at * bytes_);
-      convert(page, at, rows.present, dense_.make(batch_rows * bytes_));
-      return put(rows, dense_.data());
-    }
-    bool coded(const BatchRows& rows, const uint32_t* codes) override {
-      const uint32_t greatest = rows.present ? *std::max_element(codes, codes + rows.present) : 0;
-      if (rows.present && greatest >= count_) return false;
-      std::byte* to = dense_.make(batch_rows * bytes_);
-      with_width([&]<class T>(T) {
-        for (uint32_t i = 0; i < rows.present; ++i)
-          std::memcpy(to + i * sizeof(T), dictionary_.data() + codes[i] * sizeof(T), sizeof(T));
+      const std::byte* values = as_array(page, at, rows.present);
+      if (!rows.valid) return store(values, rows.rows, rows.first, column_.column_) && finish(rows);
+      with_width(bytes_, [&]<class T>() {
+        auto* to = reinterpret_cast<T*>(spread_.make(batch_rows * sizeof(T)));
+        for (uint32_t i = 0; i < rows.rows; ++i) {
+          to[i] = T{};
+          if (!rows.valid[i]) continue;
+          std::memcpy(&to[i], values, sizeof(T));
+          values += sizeof(T);
+        }
       });
-      return put(rows, to);
+      return store(spread_.data(), rows.rows, rows.first, column_.column_) && finish(rows);
+    }
+    // The dictionary's values are stored ones already.
+    bool coded(const BatchRows& rows, const uint32_t* codes) override {
+      with_width(column_.column_.width, [&]<class T>() {
+        const auto* from = dictionary_.as<T>();
+        auto* to = reinterpret_cast<T*>(column_.column_.data->data()) + rows.first;
+        if (!rows.valid) {
+          for (uint32_t i = 0; i < rows.rows; ++i) to[i] = from[codes[i]];
+        } else {  // zeros are there already
+          for (uint32_t i = 0; i < rows.rows; ++i)
+            if (rows.valid[i]) to[i] = from[*codes++];
+        }
+      });
+      return finish(rows);
     }
 
    private:
-    struct Wide {
-      std::byte bytes[16];
-    };
-    template <class Use>
-    void with_width(Use&& use) const {
-      switch (bytes_) {
-        case 1: return use(uint8_t{});
-        case 4: return use(uint32_t{});
-        case 8: return use(uint64_t{});
-        default: return use(Wide{});
-      }
-    }
-
     bool holds(std::span<const std::byte> page, uint64_t at, uint64_t count) const {
       if (count > page.size() * 8 || at > page.size() * 8) return false;
       if (column_.type_ == Physical::boolean) return at + count <= page.size() * 8;
@@ -120,51 +132,48 @@ class NumberColumn final : public ChunkedColumn {
       return (at + count) * each <= page.size();
     }
 
-    void convert(std::span<const std::byte> page, uint64_t at, uint64_t count,
-                 std::byte* to) const {
+    // `count` values of the page, as an array of format_ has them.
+    const std::byte* as_array(std::span<const std::byte> page, uint64_t at, uint64_t count) {
       if (column_.type_ == Physical::boolean) {
+        std::byte* to = array_.make(count);
         for (uint64_t i = 0; i < count; ++i) to[i] = std::byte{data::bit(page.data(), at + i)};
       } else if (column_.type_ == Physical::fixed) {  // a decimal, the high end first
         const uint32_t length = column_.length_;
         const std::byte* from = page.data() + at * length;
+        std::byte* to = array_.make(count * sizeof(Wide));
         for (uint64_t i = 0; i < count; ++i, from += length, to += sizeof(Wide)) {
           std::memset(to, length && (from[0] >> 7) == std::byte{1} ? 0xff : 0, sizeof(Wide));
           for (uint32_t b = 0; b < length; ++b) to[b] = from[length - 1 - b];
         }
       } else {
-        std::memcpy(to, page.data() + at * bytes_, count * bytes_);
+        const std::byte* from = page.data() + at * bytes_;
+        if (reinterpret_cast<uintptr_t>(from) % std::min<size_t>(bytes_, 8) == 0) return from;
+        std::memcpy(array_.make(count * bytes_), from, count * bytes_);
       }
+      return array_.data();
     }
 
-    bool put(const BatchRows& rows, const std::byte* values) {
-      if (rows.valid) {
-        std::byte* to = spread_.make(batch_rows * bytes_);
-        std::memset(to, 0, rows.rows * size_t{bytes_});
-        with_width([&]<class T>(T) {
-          for (uint32_t i = 0; i < rows.rows; ++i)
-            if (rows.valid[i]) {
-              std::memcpy(to + i * sizeof(T), values, sizeof(T));
-              values += sizeof(T);
-            }
-        });
-        values = to;
-        column_.validity_.mark(rows);
-      }
+    // An array of format_ from there on in `to`; false: one of its values does not fit.
+    bool store(const std::byte* values, uint64_t count, uint64_t first, Column& to) const {
       const void* buffers[] = {nullptr, values};
       ArrowArray array{};
-      array.length = rows.rows;
+      array.length = static_cast<int64_t>(count);
       array.n_buffers = 2;
       array.buffers = buffers;
       data::FirstFailedRow failure;
-      data::put_values({.array = &array, .first = 0, .rows = rows.rows, .at = rows.first},
-                       column_.format_, column_.column_, failure);
+      data::put_values({.array = &array, .first = 0, .rows = count, .at = first}, column_.format_,
+                       to, failure);
       return !failure.get();
+    }
+    bool finish(const BatchRows& rows) {
+      column_.validity_.mark(rows);
+      return true;
     }
 
     NumberColumn& column_;
-    const uint8_t bytes_;
-    Buffer dictionary_, dense_, spread_;
-    uint64_t count_ = 0;  // in the dictionary
+    const uint8_t bytes_;  // of an element of format_
+    Column dictionary_;
+    Buffer array_, spread_;
   };
 
   const data::ArrowFormat& format_;
@@ -333,8 +342,6 @@ class TextColumn final : public ChunkedColumn {
     }
 
     bool coded(const BatchRows& rows, const uint32_t* codes) override {
-      if (rows.present && *std::max_element(codes, codes + rows.present) >= in_dictionary_)
-        return false;
       if (!may_stay_coded()) return false;
       if (part_.is_copied) {
         uint64_t* to = column_.handles() + rows.first;

@@ -203,7 +203,8 @@ class ChunkDecoder {
         header.encoding != static_cast<int64_t>(Encoding::plain_dictionary))
       return not_plain;
     has_dictionary_ = true;
-    return sink_.dictionary(values, static_cast<uint64_t>(header.values)) ? nullptr : damaged;
+    in_dictionary_ = static_cast<uint64_t>(header.values);
+    return sink_.dictionary(values, in_dictionary_) ? nullptr : damaged;
   }
 
   const char* take_data(const PageHeader& header, std::span<const std::byte> body, uint64_t first) {
@@ -260,8 +261,15 @@ class ChunkDecoder {
         taken += rows.present;
         return ok;
       }
-      return codes.read(numbers_.data(), rows.present) && sink_.coded(rows, numbers_.data());
+      return codes.read(numbers_.data(), rows.present) && are_codes(rows.present) &&
+             sink_.coded(rows, numbers_.data());
     });
+  }
+
+  bool are_codes(uint32_t count) const {
+    bool all = true;
+    for (uint32_t i = 0; i < count; ++i) all &= numbers_[i] < in_dictionary_;
+    return all;
   }
 
   // Booleans in runs, as bits for the sink.
@@ -297,6 +305,7 @@ class ChunkDecoder {
   PageSink& sink_;
   Buffer& page_;
   bool has_dictionary_ = false;
+  uint64_t in_dictionary_ = 0;  // values
   std::array<uint32_t, batch_rows> numbers_;
   std::array<uint8_t, batch_rows> valid_;
 };

@@ -33,6 +33,7 @@ class PageSink {
   virtual bool dictionary(std::span<const std::byte> values, uint64_t count) = 0;
   // Those of `page` from number `at` on; 0 begins another page.
   virtual bool plain(const BatchRows& rows, std::span<const std::byte> page, uint64_t at) = 0;
+  // Numbers below the dictionary's `count`.
   virtual bool coded(const BatchRows& rows, const uint32_t* codes) = 0;
 };
 

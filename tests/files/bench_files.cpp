@@ -4,7 +4,7 @@
 // dictionary) and, of each side, medians: time by the clock, time of all cores, and bytes per
 // second by the clock.
 //
-// usage: bench_files DIR [ROUNDS]
+// usage: bench_files DIR [ROUNDS] [rndn|duckdb]          one side alone: for a profiler
 #include <fmt/format.h>
 #include <sys/resource.h>
 
@@ -13,6 +13,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <filesystem>
+#include <string_view>
 #include <vector>
 
 #include "libraries/base/system/parallel.h"
@@ -58,8 +59,9 @@ Result<Read> read(const std::string& path, bool by_duckdb) {
 }  // namespace
 
 int main(int count, char** arguments) {
-  if (count < 2) {
-    std::fputs("usage: bench_files DIR [ROUNDS]\n", stderr);
+  const std::string_view only = count > 3 ? arguments[3] : "";
+  if (count < 2 || count > 4 || (count == 4 && only != "rndn" && only != "duckdb")) {
+    std::fputs("usage: bench_files DIR [ROUNDS] [rndn|duckdb]\n", stderr);
     return 2;
   }
   const int rounds = count > 2 ? std::max(1, std::atoi(arguments[2])) : 3;
@@ -71,11 +73,16 @@ int main(int count, char** arguments) {
   fmt::print("{} cores\n{:20} {:>9} | {:>9} {:>9} {:>6} | {:>9} {:>9} {:>6}\n", hardware_threads(),
              "file", "MB", "rndn ms", "cores ms", "GB/s", "DuckDB ms", "cores ms", "GB/s");
   auto show = [](const std::string& name, const Read* sides) {
-    fmt::print("{:20} {:9.1f}", name, static_cast<double>(sides[0].bytes) / 1e6);
-    for (int side = 0; side < 2; ++side)
-      fmt::print(" | {:9.1f} {:9.1f} {:6.2f}", sides[side].seconds * 1e3,
-                 sides[side].of_cores * 1e3,
-                 static_cast<double>(sides[0].bytes) / sides[side].seconds / 1e9);
+    fmt::print("{:20} {:9.1f}", name, static_cast<double>(std::max(sides[0].bytes, sides[1].bytes)) / 1e6);
+    for (int side = 0; side < 2; ++side) {
+      if (sides[side].seconds == 0)
+        fmt::print(" | {:>9} {:>9} {:>6}", "", "", "");
+      else
+        fmt::print(" | {:9.1f} {:9.1f} {:6.2f}", sides[side].seconds * 1e3,
+                   sides[side].of_cores * 1e3,
+                   static_cast<double>(std::max(sides[0].bytes, sides[1].bytes)) /
+                       sides[side].seconds / 1e9);
+    }
     fmt::print("\n");
   };
   Read sums[2];
@@ -83,6 +90,7 @@ int main(int count, char** arguments) {
     std::vector<Read> reads[2];
     for (int round = 0; round <= rounds; ++round)
       for (const bool by_duckdb : {false, true}) {
+        if (only == (by_duckdb ? "rndn" : "duckdb")) continue;
         auto done = read(path, by_duckdb);
         if (!done) {
           fmt::print(stderr, "bench_files: {}\n", done.error().message);
@@ -92,6 +100,7 @@ int main(int count, char** arguments) {
       }
     Read medians[2];
     for (int side = 0; side < 2; ++side) {
+      if (reads[side].empty()) continue;
       auto median = [&](double Read::* part) {
         std::vector<double> values;
         for (const Read& r : reads[side]) values.push_back(r.*part);
