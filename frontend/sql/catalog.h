@@ -41,6 +41,7 @@ struct Column {
   std::string foreign_table, foreign_key;
   // Least and greatest value, scaled as `type` says (dates: days since 1970); unknown: neither.
   std::optional<int64_t> min, max;
+  std::optional<__int128> wide_min, wide_max;  // of what is stored as i128
   std::optional<double> float_min, float_max;
   uint64_t distinct = 0;   // distinct values, exact or estimated; 0: unknown
   bool unique = false;     // no value stands twice, and none is null

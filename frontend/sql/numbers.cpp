@@ -111,7 +111,10 @@ Cell Translator::integer_division(const Expression& e, std::span<const Cell> a,
   const bool may_be_zero = !by.known || (by.least <= 0 && by.most >= 0);
   const VectorId safe =
       may_be_zero ? g_.select(g_.map("eq", {q, g_.zero(type)}, truth), g_.integer(type, 1), q) : q;
-  VectorId v = g_.map(builtin, {p, safe}, type, of.known && builtin == "mod" ? rndn::sql::join(of, Bounds::of(0, 0)) : all);
+  const Bounds bounds = of.known && builtin == "mod" ? rndn::sql::join(of, Bounds::of(0, 0)) : all;
+  const bool is_rest = builtin == "mod" && type == BasicType::i128;  // of which HorseIR has no mod
+  VectorId v = g_.map(is_rest ? "div" : builtin, {p, safe}, type, is_rest ? all : bounds);
+  if (is_rest) v = g_.map("minus", {p, g_.map("mul", {v, safe}, type)}, type, bounds);
   if (may_be_zero) v = demanded(v, g_.map("neq", {q, g_.zero(type)}, truth), a, message, g_[v].bounds);
   // The least integer by -1 has no place in its type.
   const bool may_overflow = builtin == "div" && all.known && (!by.known || by.within(by.least, by.most)) &&

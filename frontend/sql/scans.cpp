@@ -29,6 +29,7 @@ std::string symbol(std::string_view name) {
 
 Bounds bounds_of(const Column& c) {
   if (c.min && c.max) return Bounds::of(*c.min, *c.max);
+  if (c.wide_min && c.wide_max) return Bounds::of(*c.wide_min, *c.wide_max);
   if (c.type.id != TypeId::decimal || !c.float_min || !c.float_max) return bounds_of(c.type);
   const double factor = std::pow(10.0, c.type.scale);
   const double least = std::floor(*c.float_min * factor), most = std::ceil(*c.float_max * factor);
@@ -130,6 +131,10 @@ Cell Translator::values_of(const Table& table, const Column& column, SpaceId spa
     stored = key->stored;
   }
   if (is_none(g_[space].witness)) g_.set_witness(space, v);
+  if (stored == BasicType::i128) {  // of 64 bits, where all of its values are
+    if (!is_exact(column.type)) return refuse();
+    return {bounds_of(column).fits_i64() ? g_.cast(v, BasicType::i64) : v, nothing, column.type};
+  }
   if (column.type.id == TypeId::decimal) {
     if (stored == BasicType::f64 || stored == BasicType::f32) {
       const double factor = std::pow(10.0, column.type.scale);

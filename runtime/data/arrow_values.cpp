@@ -75,6 +75,23 @@ void decimals(const Piece& p, const ArrowFormat& format, Column& out, FirstFaile
   }
 }
 
+// Integers of 128 bits, of which nothing is lost.
+template <class From>
+void wide(const Piece& p, const ArrowFormat&, Column& out, FirstFailedRow&) {
+  auto* to = out.data->data() + p.at * sizeof(__int128);
+  const auto* from = static_cast<const std::byte*>(p.buffer(1)) + p.first * sizeof(From);
+  if constexpr (sizeof(From) == sizeof(__int128)) {
+    std::memcpy(to, from, p.rows * sizeof(__int128));
+  } else {
+    for (uint64_t i = 0; i < p.rows; ++i) {
+      From value;
+      std::memcpy(&value, from + i * sizeof(From), sizeof(From));
+      const auto whole = static_cast<__int128>(value);
+      std::memcpy(to + i * sizeof whole, &whole, sizeof whole);
+    }
+  }
+}
+
 using Numbers = void (*)(const Piece&, const ArrowFormat&, Column&, FirstFailedRow&);
 struct NumberRow {
   ArrowLayout layout;
@@ -104,6 +121,8 @@ constexpr NumberRow number_rows[] = {
     {ArrowLayout::decimal, 8, 8, numbers<int64_t, int64_t>},
     {ArrowLayout::decimal, 16, 8, decimals},
     {ArrowLayout::decimal, 32, 8, decimals},
+    {ArrowLayout::decimal, 16, 16, wide<__int128>},
+    {ArrowLayout::unsigned_, 8, 16, wide<uint64_t>},
 };
 
 }  // namespace

@@ -337,6 +337,7 @@ std::optional<Column> take_column(Input& input) {
                        .sorted = record.sorted != 0,
                        .dense = record.dense != 0,
                        .unique = record.unique != 0};
+  if (column.type == hir::BasicType::i128) compute_statistics(column);  // the record has 64 bits
   if (column.validity->empty()) column.validity.reset();
   column.is_foreign_key = record.is_foreign_key != 0;
   column.foreign_table = foreign_table;

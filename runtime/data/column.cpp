@@ -99,6 +99,16 @@ RangeStatistics scan(const T* values, uint64_t rows) {
 }
 
 // Calls use(elements) with the elements as they are stored, if these have statistics.
+RangeStatistics scan(const __int128* values, uint64_t rows) {
+  RangeStatistics out{.rows = rows, .any = rows > 0};
+  if (rows > 0) out.wide_min = out.wide_max = values[0];
+  for (uint64_t i = 0; i < rows; ++i) {
+    out.wide_min = std::min(out.wide_min, values[i]);
+    out.wide_max = std::max(out.wide_max, values[i]);
+  }
+  return out;
+}
+
 template <class Use>
 void with_elements(const Column& column, Use&& use) {
   if (column.encoding == Encoding::text) return;
@@ -143,6 +153,7 @@ Column validity_of(const Column& column, unsigned threads) {
 }
 
 RangeStatistics scan_range(const Column& column, uint64_t first, uint64_t last) {
+  if (column.type == BasicType::i128) return scan(column.as<__int128>() + first, last - first);
   RangeStatistics found;
   with_elements(column, [&](const auto* elements) { found = scan(elements + first, last - first); });
   return found;
@@ -161,11 +172,17 @@ void join_statistics(Column& column, const std::vector<RangeStatistics>& ranges)
       all.ascending &= range.ascending && before->last <= range.first && before->float_last <= range.float_first;
       all.strict &= range.strict && (before->last < range.first || before->float_last < range.float_first);
       all.min = std::min(all.min, range.min), all.max = std::max(all.max, range.max);
+      all.wide_min = std::min(all.wide_min, range.wide_min), all.wide_max = std::max(all.wide_max, range.wide_max);
       all.float_min = std::min(all.float_min, range.float_min), all.float_max = std::max(all.float_max, range.float_max);
     }
     before = &range;
   }
   Statistics& s = column.statistics;
+  if (column.type == BasicType::i128) {
+    s.wide_known = all.any;
+    s.wide_min = all.wide_min, s.wide_max = all.wide_max;
+    return;
+  }
   s.known = all.any;
   if (!s.known) return;
   s.sorted = all.ascending;

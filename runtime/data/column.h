@@ -27,6 +27,9 @@ struct
   bool sorted = false;  // ascending, equal neighbours allowed; floats: and no NaN
   bool dense = false;   // min..max, each exactly once
   bool unique = false;  // ascending and no value twice; not said of columns in another order unless they are dense
+  // Of i128, of which nothing above is known.
+  bool wide_known = false;
+  __int128 wide_min = 0, wide_max = 0;
 };
 
 // Distinct values of a text column, in order of first occurrence; a code is a position here.
@@ -97,6 +100,7 @@ struct RangeStatistics {
   bool ascending = true, strict = true;  // each above the one before
   int64_t min = 0, max = 0, first = 0, last = 0;
   double float_min = 0, float_max = 0, float_first = 0, float_last = 0;
+  __int128 wide_min = 0, wide_max = 0;
 };
 RangeStatistics scan_range(const Column& column, uint64_t first, uint64_t last);
 void join_statistics(Column& column, const std::vector<RangeStatistics>& ranges);

@@ -183,6 +183,8 @@ SchemaElement read_element(Thrift& in) {
 
 void read_statistics(Thrift& in, Chunk& out) {
   in.fields([&](int64_t field, uint8_t type) {
+    if (field == 5 && type == binary) return out.greatest = in.text(), true;
+    if (field == 6 && type == binary) return out.least = in.text(), true;
     if (field != 3 || !is_integer(type)) return false;
     return out.nulls = in.integer(), true;
   });

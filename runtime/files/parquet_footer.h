@@ -34,6 +34,9 @@ struct Chunk {
   std::string path;  // of the column
   int64_t type = -1, codec = -1, values = -1, uncompressed = -1, compressed = -1, data_at = -1;
   std::optional<int64_t> dictionary_at, nulls;
+  // The bytes of a least and a greatest value, as a plain page has them: bounds, which need not be
+  // values of the column. In the order of the column's logical type.
+  std::optional<std::string> least, greatest;
   uint64_t encodings = 0;     // a bit each
   bool is_elsewhere = false;  // in another file, or encrypted
 };

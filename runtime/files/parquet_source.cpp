@@ -109,6 +109,24 @@ constexpr TypeRow types[] = {
     {Physical::bytes, string_, 0, {"", "VARCHAR", pointers, 16, BasicType::str}},
 };
 
+// What a column is kept as where its bounds do not say that 64 bits hold its values.
+struct WideRow {
+  Meaning meaning;
+  ArrowFormat of_file, of_duckdb;
+};
+constexpr WideRow wide_rows[] = {
+    {Meaning::hugeint,
+     {"", "UBIGINT", unsigned_, 8, BasicType::i128, Meaning::hugeint},
+     {"", "HUGEINT", decimal, 16, BasicType::i128, Meaning::hugeint}},
+    {Meaning::number,
+     {"", "DECIMAL", decimal, 16, BasicType::i128},
+     {"", "DECIMAL", decimal, 16, BasicType::i128}},
+};
+const WideRow& wide_row(const ArrowFormat& format) {
+  return *std::find_if(std::begin(wide_rows), std::end(wide_rows),
+                       [&](const WideRow& row) { return row.meaning == format.meaning; });
+}
+
 // Null: another reader knows it, or nobody does.
 const TypeRow* type_of(const SchemaElement& e) {
   for (const TypeRow& row : types) {
@@ -126,6 +144,7 @@ const TypeRow* type_of(const SchemaElement& e) {
 struct Leaf {
   std::string name;
   const TypeRow* type = nullptr;
+  const ArrowFormat* format = nullptr;  // the type's, or a wide one
   bool may_miss = false;
   uint32_t length = 0;  // of type `fixed`
   std::optional<data::Decimal> decimal;
@@ -163,10 +182,12 @@ std::vector<Leaf> leaves_of(const Footer& footer, bool& all) {
       if (e.type_length < 1 || e.type_length > 16) leaf.type = nullptr;
       leaf.length = static_cast<uint32_t>(std::clamp<int64_t>(e.type_length, 0, 16));
     }
-    if (leaf.type && e.repetition <= 1 && !e.name.empty())
+    if (leaf.type && e.repetition <= 1 && !e.name.empty()) {
+      leaf.format = &leaf.type->format;
       leaves.push_back(std::move(leaf));
-    else
+    } else {
       all = false;
+    }
     ++chunk;
     ++i;
   }
@@ -237,6 +258,31 @@ uint64_t characters_of(const Chunk& c) {
   return all - std::min(all, static_cast<uint64_t>(c.values - *c.nulls) * 4);
 }
 
+// Whether values of the column may be beyond 64 bits.
+bool may_be_wide(const Leaf& leaf) {
+  return leaf.type->physical == Physical::fixed ? leaf.decimal && leaf.decimal->precision > 18
+                                                : leaf.format->meaning == Meaning::hugeint;
+}
+// Whether the chunk's bounds say that none is.
+bool is_within_64_bits(const Chunk& c, const Leaf& leaf) {
+  if (c.nulls && *c.nulls == c.values) return true;
+  if (!c.least || !c.greatest) return false;
+  const auto byte = [](const std::string& bound, size_t i) { return static_cast<uint8_t>(bound[i]); };
+  for (const std::string* bound : {&*c.least, &*c.greatest}) {
+    if (leaf.type->physical == Physical::fixed) {  // the high end first
+      if (bound->size() != leaf.length || bound->empty()) return false;
+      if (bound->size() <= 8) continue;
+      const size_t above = bound->size() - 8;
+      const uint8_t sign = byte(*bound, above) & 0x80 ? 0xff : 0;
+      for (size_t i = 0; i < above; ++i)
+        if (byte(*bound, i) != sign) return false;
+    } else if (bound->size() != 8 || byte(*bound, 7) & 0x80) {
+      return false;
+    }
+  }
+  return true;
+}
+
 // Hive's folders `key=value` are columns, which hide those of the files.
 bool is_key_of_folder(const std::string& path, const std::string& name) {
   return ("/" + path).find("/" + name + "=") != std::string::npos;
@@ -266,16 +312,24 @@ class ParquetSource final : public data::BatchSource {
       all &= file.path.find('=') == std::string::npos;
     }
     if (!same) leaves_.clear();
+    for (Leaf& leaf : leaves_)
+      if (may_be_wide(leaf) && !fits_64_bits(leaf)) leaf.format = &wide_row(*leaf.format).of_file;
     if (all && same && !has_repeated_names()) {
       for (const Leaf& leaf : leaves_)
-        columns.push_back({leaf.name, {.format = &leaf.type->format, .decimal = leaf.decimal}});
+        columns.push_back({leaf.name, {.format = leaf.format, .decimal = leaf.decimal}});
       for (size_t i = 0; i < leaves_.size(); ++i) leaf_of_.push_back(i);
       return {};
     }
     RETURN_IF_ERROR(open_other());
     columns = other_->columns;
     refused = other_->refused;
-    for (const Column& c : columns) leaf_of_.push_back(leaf_for(c));
+    for (Column& c : columns) {
+      for (const Leaf& leaf : leaves_)
+        if (leaf.name == c.name && leaf.format->stored == BasicType::i128 &&
+            leaf.format->meaning == c.type.format->meaning && leaf.decimal == c.type.decimal)
+          c.type.format = leaf.format;
+      leaf_of_.push_back(leaf_for(c));
+    }
     return {};
   }
 
@@ -303,8 +357,12 @@ class ParquetSource final : public data::BatchSource {
       positions.push_back(static_cast<size_t>(found - other_->columns.begin()));
     }
     // Which may have another form there: the caller reads by the forms of `columns`.
-    for (size_t i = 0; i < wanted.size(); ++i)
-      columns[wanted[i]].type = other_->columns[positions[i]].type;
+    for (size_t i = 0; i < wanted.size(); ++i) {
+      data::ArrowType& type = columns[wanted[i]].type;
+      const bool is_wide = type.format->stored == BasicType::i128;
+      type = other_->columns[positions[i]].type;
+      if (is_wide) type.format = &wide_row(*type.format).of_duckdb;
+    }
     return other_->read(positions, begin, take);
   }
 
@@ -329,11 +387,19 @@ class ParquetSource final : public data::BatchSource {
         if (&a != &b && strcasecmp(a.name.c_str(), b.name.c_str()) == 0) return true;
     return false;
   }
+  bool fits_64_bits(const Leaf& leaf) const {
+    for (const ParquetFile& file : files_)
+      for (const RowGroup& group : file.footer.groups)
+        if (group.rows > 0 && (leaf.chunk >= group.chunks.size() ||
+                               !is_within_64_bits(group.chunks[leaf.chunk], leaf)))
+          return false;
+    return true;
+  }
   size_t leaf_for(const Column& c) const {
     size_t found = no_leaf;
     for (size_t i = 0; i < leaves_.size(); ++i) {
       if (leaves_[i].name != c.name) continue;
-      const ArrowFormat &mine = leaves_[i].type->format, &its = *c.type.format;
+      const ArrowFormat &mine = *leaves_[i].format, &its = *c.type.format;
       if (found != no_leaf || mine.stored != its.stored || mine.meaning != its.meaning ||
           leaves_[i].decimal != c.type.decimal)
         return no_leaf;
@@ -426,7 +492,7 @@ Result<std::vector<std::optional<data::Column>>> ParquetSource::make(
     auto making = std::make_unique<Making>();
     making->leaf = &leaf;
     making->column =
-        make_column(leaf.type->format, leaf.type->physical, leaf.length, std::move(places));
+        make_column(*leaf.format, leaf.type->physical, leaf.length, std::move(places));
     makings.push_back(std::move(making));
     place_of.push_back(i);
   }

@@ -23,6 +23,7 @@ constexpr Row rows[] = {
     {BasicType::i16, sql::TypeId::smallint},
     {BasicType::i32, sql::TypeId::integer},
     {BasicType::i64, sql::TypeId::bigint},
+    {BasicType::i128, sql::TypeId::hugeint},
     {BasicType::f32, sql::TypeId::real},
     {BasicType::f64, sql::TypeId::double_},
     {BasicType::sym, sql::TypeId::varchar},
@@ -66,6 +67,10 @@ void take_statistics(sql::Column& column, const data::Column& data,
     at_most(data.dictionary->values.size());
     column.unique = !column.has_nulls && data.dictionary->values.size() == data.rows;
     return;  // codes have no order
+  }
+  if (s.wide_known) {
+    column.wide_min = s.wide_min;
+    column.wide_max = s.wide_max;
   }
   if (!s.known) return;
   column.ascending = s.sorted;

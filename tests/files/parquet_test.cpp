@@ -178,6 +178,40 @@ TEST_F(Parquet, WhatItDoesNotTakeIsReadByDuckdb) {
   }
 }
 
+// Values that bounds do not prove to fit 64 bits are kept in 128, whichever reader has them.
+TEST_F(Parquet, ValuesBeyond64BitsAreKept) {
+  const std::string path = folder_ + "w.parquet";
+  for (const char* how : {"ROW_GROUP_SIZE 2048", "COMPRESSION gzip"}) {
+    SCOPED_TRACE(how);
+    write(path,
+          "SELECT CASE WHEN i % 5 > 0 THEN (i * 1234567890123456789012345678::HUGEINT)"
+          "::DECIMAL(38,3) END AS d, 18446744073709551615 - i::UBIGINT AS u, i::UBIGINT AS small, "
+          "(-i)::DECIMAL(38,3) AS low FROM range(6000) r(i)",
+          how);
+    const auto source = data::open_table("t", path, {.progress = false, .formats = formats()});
+    ASSERT_TRUE(source);
+    auto columns =
+        (*source)->columns("t", std::vector<std::string>{"d", "u", "small", "low"});
+    ASSERT_TRUE(columns) << columns.error().message;
+    const Column &d = *(*columns)[0], &u = *(*columns)[1];
+    ASSERT_EQ(d.type, hir::BasicType::i128);
+    ASSERT_EQ(u.type, hir::BasicType::i128);
+    EXPECT_EQ((*columns)[2]->type, hir::BasicType::i64);
+    EXPECT_EQ((*columns)[3]->type, hir::BasicType::i64);
+    __int128 each = 1'234'567'890'123'456;
+    each = (each * 1'000'000 + 789'012) * 1'000'000 + 345'678;
+    for (int i = 0; i < 6000; ++i) {
+      ASSERT_EQ(is_there(d, i), i % 5 > 0);
+      ASSERT_TRUE(d.as<__int128>()[i] == (i % 5 > 0 ? each * i * 1000 : 0)) << i;
+      ASSERT_TRUE(u.as<__int128>()[i] == (__int128{1} << 64) - 1 - i) << i;
+      ASSERT_EQ((*columns)[3]->as<int64_t>()[i], -1000 * i);
+    }
+    EXPECT_TRUE(d.statistics.wide_known && d.statistics.wide_min == 0);
+    EXPECT_TRUE(d.statistics.wide_max == each * 5999 * 1000);
+    EXPECT_TRUE(u.statistics.wide_min == (__int128{1} << 64) - 6000);
+  }
+}
+
 // Without the other reader the place is named all the same.
 TEST_F(Parquet, DamageIsNamed) {
   const std::string path = folder_ + "d.parquet";

@@ -1,11 +1,13 @@
 #!/usr/bin/env python3
 """Random tables through files and rndn, beside pyarrow and DuckDB: values equal, type by type.
 
-usage: round_trip.py [--tables 10000] [--seed 0]        (with `rndn` on PYTHONPATH)
+usage: round_trip.py [--tables 10000] [--seed 0] [--parquet]        (with `rndn` on PYTHONPATH)
 
-Each table has some of the types below, from no row to several row groups, and a share of nulls. It is
-written by pyarrow (Parquet in its versions, encodings and compressions; Arrow IPC) or by DuckDB (Parquet,
-CSV, JSON lines, plain or compressed). rndn reads the file as a query names it; what it gives must be what
+Each table has some of the types below, from no row to several row groups, and a share of nulls; values of
+their own, or few that repeat, at random or in runs. It is written by pyarrow (Parquet with pages of both
+versions and all sizes, every compression, dictionaries that are full in the middle of a column, deltas,
+split bytes, with and without statistics; Arrow IPC) or by DuckDB (Parquet, CSV, JSON lines, plain or
+compressed). With --parquet all of them are Parquet and are only read: more of them in the time. rndn reads the file as a query names it; what it gives must be what
 the writer's own reader gives, cast to the type that docs/python.md says. Then rndn writes its result
 as Parquet, which pyarrow and DuckDB must read as the same. test_round_trip.py runs a few of them.
 """
@@ -23,12 +25,28 @@ import pyarrow as pa
 import pyarrow.parquet as parquet
 
 import rndn
-from test_arrow import TYPES, texts, whole
+from test_arrow import TYPES, decimals, texts, whole
 
 # What text files can say; their types are found out anew by whoever reads them.
 TEXT_TYPES = ["bool", "int64", "double", "date32", "string", "decimal128", "timestamp_us", "time64us"]
 # Parquet has these under another name, or not at all.
+# Values of more than 64 bits, which Parquet files have.
+WIDE = {
+    "uint64_wide": (pa.uint64(), whole(0, 2**64 - 1), pa.decimal128(38, 0)),
+    "decimal_wide": (pa.decimal128(38, 10), decimals(38, 10), pa.decimal128(38, 10)),
+    "decimal_20": (pa.decimal128(20, 0), decimals(20, 0), pa.decimal128(20, 0)),
+}
+PARQUET_TYPES = TYPES | WIDE
 NOT_IN_PARQUET = {"decimal256", "date64", "time32s", "time64ns", "timestamp_s", "timestamp_ns"}
+
+
+def random_cells(r, make, rows, share):
+    pool = [make(r) for _ in range(r.choice([1, 2, 10, 300]))] if r.random() < 0.5 else None
+    cells = []
+    while len(cells) < rows:
+        value = None if r.random() < share else r.choice(pool) if pool else make(r)
+        cells += [value] * (r.choice([1, 1, 3, 40]) if pool else 1)
+    return cells[:rows]
 
 
 def random_table(r, kinds):
@@ -37,30 +55,59 @@ def random_table(r, kinds):
     share = r.choice([0, 0, 0.02, 0.5, 1])
     columns = {}
     for number, kind in enumerate(names):
-        arrow, make, _ = TYPES[kind]
+        arrow, make, _ = PARQUET_TYPES[kind]
         is_coded = make is None
         if is_coded:
             arrow = arrow.value_type
             make = texts if arrow == pa.string() else whole(-5, 5)
-        cells = [None if r.random() < share else make(r) for _ in range(rows)]
-        values = pa.array(cells, arrow)
+        values = pa.array(random_cells(r, make, rows, share), arrow)
         if is_coded:
             values = values.dictionary_encode()
         columns[f"{kind} {number}"] = values
     return pa.table(columns)
 
 
+def encoding_of(r, arrow):
+    """One that Parquet has for the type; None: plain."""
+    split = ["BYTE_STREAM_SPLIT"]
+    if pa.types.is_decimal(arrow):
+        return r.choice(split + [None])
+    if pa.types.is_floating(arrow):
+        return r.choice(split + [None])
+    if pa.types.is_integer(arrow) or pa.types.is_temporal(arrow):
+        return r.choice(split + ["DELTA_BINARY_PACKED", None])
+    if pa.types.is_boolean(arrow):
+        return r.choice(["RLE", None])
+    if pa.types.is_string(arrow) or pa.types.is_large_string(arrow):
+        return r.choice(["DELTA_BYTE_ARRAY", "DELTA_LENGTH_BYTE_ARRAY", None])
+    return None
+
+
 def by_pyarrow(r, table, path):
     groups = r.choice([1, 50, 1000, 100_000])
     how = {
-        "compression": r.choice(["none", "snappy", "gzip", "zstd", "lz4", "brotli"]),
-        "use_dictionary": r.random() < 0.5,
+        "compression": r.choice(["none", "snappy", "snappy", "gzip", "zstd", "lz4", "brotli"]),
         "data_page_version": r.choice(["1.0", "2.0"]),
         "version": r.choice(["2.4", "2.6"]),
-        "data_page_size": r.choice([100, 1 << 20]),
+        "data_page_size": r.choice([100, 3000, 1 << 20]),
+        "write_batch_size": r.choice([1, 7, 1024]),
         "row_group_size": max(groups, table.num_rows // 50 + 1),
-        "write_statistics": r.random() < 0.5,
+        "write_statistics": r.random() < 0.7,
+        "write_page_index": r.random() < 0.3,
+        "write_page_checksum": r.random() < 0.3,
+        "store_decimal_as_integer": r.random() < 0.3,
     }
+    if r.random() < 0.6:
+        how["use_dictionary"] = True
+        how["dictionary_pagesize_limit"] = r.choice([20, 200, 1 << 20])
+    else:
+        how["use_dictionary"] = False
+        chosen = {f.name: encoding_of(r, f.type) for f in table.schema}
+        if r.random() < 0.6:
+            how["column_encoding"] = {name: e for name, e in chosen.items() if e} or None
+    if how["store_decimal_as_integer"] and how.get("column_encoding"):
+        how["column_encoding"] = {name: e for name, e in how["column_encoding"].items()
+                                  if not pa.types.is_decimal(table.schema.field(name).type)} or None
     parquet.write_table(table, path, **how)
     return parquet.read_table(path), how
 
@@ -76,7 +123,10 @@ def as_arrow(r, table, path, end):
 
 def by_duckdb(r, duck, table, path, kind, packed):
     if kind == "parquet":
-        how = f"FORMAT parquet, COMPRESSION {r.choice(['snappy', 'zstd', 'uncompressed', 'gzip'])}, ROW_GROUP_SIZE 2048"
+        codec = r.choice(["snappy", "snappy", "zstd", "uncompressed", "gzip", "lz4_raw", "brotli"])
+        how = f"FORMAT parquet, COMPRESSION {codec}, ROW_GROUP_SIZE 2048, PARQUET_VERSION {r.choice(['V1', 'V2'])}"
+        if r.random() < 0.5:
+            how += f", DICTIONARY_SIZE_LIMIT {r.choice([1, 100, 5000])}"
         reader = f"read_parquet('{path}')"
     else:
         how = f"FORMAT {kind}" + (f", COMPRESSION {packed}" if packed else "")
@@ -127,9 +177,9 @@ def differences(got, wanted):
     return None
 
 
-def round_trip(r, duck, db, folder, counts):
+def round_trip(r, duck, db, folder, counts, only_parquet):
     """One table; the text of what differs, or None."""
-    writer = r.choice(["pyarrow", "ipc", "duckdb", "duckdb", "text"])
+    writer = r.choice(["pyarrow", "duckdb"] if only_parquet else ["pyarrow", "ipc", "duckdb", "duckdb", "text"])
     if writer == "text":
         kind, end, packed = r.choice([("csv", "csv.gz", "gzip"), ("csv", "csv.zst", "zstd"),
                                       ("json", "jsonl", ""), ("json", "ndjson.gz", "gzip")])
@@ -145,8 +195,8 @@ def round_trip(r, duck, db, folder, counts):
         wanted, how = as_arrow(r, table, path, end)
     else:
         path, kind, end = f"{folder}/t.parquet", "parquet", "parquet"
-        kinds = [k for k in TYPES if k not in NOT_IN_PARQUET] if writer == "pyarrow" else list(TYPES)
-        kinds = [k for k in kinds if writer == "pyarrow" or k not in ("uint64", "decimal256")]
+        kinds = [k for k in PARQUET_TYPES if k not in NOT_IN_PARQUET] if writer == "pyarrow" else list(PARQUET_TYPES)
+        kinds = [k for k in kinds if writer == "pyarrow" or k != "decimal256"]
         table = random_table(r, kinds)
         if writer == "pyarrow":
             wanted, how = by_pyarrow(r, table, path)
@@ -160,6 +210,8 @@ def round_trip(r, duck, db, folder, counts):
     got = db.sql(f"SELECT * FROM '{path}'").arrow()
     if wrong := differences(got, wanted):
         return f"{writer} {how}: {wrong}"
+    if only_parquet:
+        return None
     out = f"{folder}/out.{r.choice(['arrow', 'arrows'])}"
     db.sql(f"COPY (SELECT * FROM '{path}') TO '{out}'")
     opened = pa.ipc.open_stream(out) if out.endswith("s") else pa.ipc.open_file(out)
@@ -177,7 +229,7 @@ def round_trip(r, duck, db, folder, counts):
     return None
 
 
-def run(tables, seed, say=lambda text: None):
+def run(tables, seed, say=lambda text: None, only_parquet=False):
     """Tables, and values by writer, end, type and whether there are nulls; differences as texts."""
     counts, wrong = collections.Counter(), []
     duck = duckdb.connect()
@@ -186,7 +238,7 @@ def run(tables, seed, say=lambda text: None):
     with tempfile.TemporaryDirectory(prefix="rndn-round-trip.") as folder:
         for number in range(seed, seed + tables):
             try:
-                found = round_trip(random.Random(number), duck, db, folder, counts)
+                found = round_trip(random.Random(number), duck, db, folder, counts, only_parquet)
             except Exception as error:
                 found = f"{type(error).__name__}: {error}"
             if found:
@@ -199,13 +251,14 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
     parser.add_argument("--tables", type=int, default=10_000)
     parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--parquet", action="store_true")
     options = parser.parse_args()
     begin = time.time()
-    counts, wrong = run(options.tables, options.seed, lambda text: print(text, file=sys.stderr))
+    counts, wrong = run(options.tables, options.seed, lambda text: print(text, file=sys.stderr), options.parquet)
     ends = sorted({(writer, end) for writer, end, _, _ in counts})
     print("columns without and with nulls, by writer and file:")
     print("type".ljust(16) + "".join(f"{w} {e}".rjust(18) for w, e in ends))
-    for kind in TYPES:
+    for kind in PARQUET_TYPES:
         print(kind.ljust(16) + "".join(
             f"{counts[(w, e, kind, False)]} + {counts[(w, e, kind, True)]}".rjust(18) for w, e in ends))
     print(f"{options.tables} tables, {len(wrong)} that differ, {time.time() - begin:.0f} s")

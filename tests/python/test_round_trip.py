@@ -1,4 +1,6 @@
-"""A few of the random tables of round_trip.py."""
+"""A few of the random tables of round_trip.py; of Parquet tables RNDN_PARQUET_TABLES, where that is set."""
+
+import os
 
 import round_trip
 
@@ -9,3 +11,10 @@ def test_random_tables_come_back():
     assert {end for _, end, _, _ in counts} == {"parquet", "arrow", "arrows", "feather", "csv.gz", "csv.zst",
                                              "jsonl", "ndjson.gz"}
     assert {nulls for _, _, _, nulls in counts} == {False, True}
+
+
+def test_random_parquet_tables_come_back():
+    counts, wrong = round_trip.run(int(os.environ.get("RNDN_PARQUET_TABLES", "150")), 1_000_000, only_parquet=True)
+    assert not wrong, "\n".join(wrong)
+    assert {writer for writer, _, _, _ in counts} == {"pyarrow", "duckdb"}
+    assert {kind for _, _, kind, _ in counts} == set(round_trip.PARQUET_TYPES) - {"decimal256"}
