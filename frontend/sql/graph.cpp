@@ -28,7 +28,12 @@ constexpr uint16_t deepest =
 // there.
 constexpr double longest = 4294967296.0;
 
-constexpr __int128 widest = static_cast<__int128>(1) << 100;
+// The greatest DECIMAL of 38 digits.
+constexpr __int128 widest = [] {
+  __int128 power = 1;
+  for (int digit = 0; digit < 38; ++digit) power *= 10;
+  return power - 1;
+}();
 
 Bounds checked(__int128 least, __int128 most) {
   return least < -widest || most > widest ? Bounds{} : Bounds::of(least, most);
@@ -71,10 +76,18 @@ std::string integer_text(BasicType type, __int128 value) {
 }  // namespace
 
 Bounds operator+(Bounds a, Bounds b) {
-  return a.known && b.known ? checked(a.least + b.least, a.most + b.most) : Bounds{};
+  __int128 least, most;
+  if (!a.known || !b.known || __builtin_add_overflow(a.least, b.least, &least) ||
+      __builtin_add_overflow(a.most, b.most, &most))
+    return {};
+  return checked(least, most);
 }
 Bounds operator-(Bounds a, Bounds b) {
-  return a.known && b.known ? checked(a.least - b.most, a.most - b.least) : Bounds{};
+  __int128 least, most;
+  if (!a.known || !b.known || __builtin_sub_overflow(a.least, b.most, &least) ||
+      __builtin_sub_overflow(a.most, b.least, &most))
+    return {};
+  return checked(least, most);
 }
 Bounds operator*(Bounds a, Bounds b) {
   if (!a.known || !b.known) return {};

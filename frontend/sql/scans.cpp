@@ -29,7 +29,8 @@ std::string symbol(std::string_view name) {
 
 Bounds bounds_of(const Column& c) {
   if (c.min && c.max) return Bounds::of(*c.min, *c.max);
-  if (c.wide_min && c.wide_max) return Bounds::of(*c.wide_min, *c.wide_max);
+  if (c.wide_min && c.wide_max)  // not known beyond 38 digits
+    return Bounds::of(*c.wide_min, *c.wide_max) + Bounds::of(0, 0);
   if (c.type.id != TypeId::decimal || !c.float_min || !c.float_max) return bounds_of(c.type);
   const double factor = std::pow(10.0, c.type.scale);
   const double least = std::floor(*c.float_min * factor), most = std::ceil(*c.float_max * factor);
