@@ -122,7 +122,9 @@ TEST(Plan, ErrorsNameWhatIsNotKnown) {
       {project(call(R"("type":"OPERATOR_CAST")", "DATE", column)),
        "the cast from BIGINT to DATE has no translation"},
       {project(call(R"("type":"BOUND_FUNCTION","qname":{"path":["*"]})", "HUGEINT",
-                    fmt::format("{0},{0}", column))),
+                    fmt::format("{0},{1}", column,
+                                call(R"("type":"BOUND_FUNCTION","qname":{"path":["*"]})", "HUGEINT",
+                                     fmt::format("{0},{0}", column))))),
        "the function * of type HUGEINT may leave 128 bits"},
       {project(R"({"expression_class":"BOUND_AGGREGATE","qname":{"path":["mad"]},)"
                R"("return_type":{"id":"BIGINT"}})"),
