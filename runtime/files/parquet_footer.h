@@ -17,7 +17,13 @@
 namespace rndn::files {
 
 enum class Physical : uint8_t { boolean, int32, int64, int96, float_, double_, bytes, fixed };
-enum class Encoding : uint8_t { plain = 0, plain_dictionary = 2, rle = 3, rle_dictionary = 8 };
+enum class Encoding : uint8_t {
+  plain = 0,
+  plain_dictionary = 2,
+  rle = 3,
+  rle_dictionary = 8,
+  byte_stream_split = 9
+};
 enum class Codec : uint8_t { none = 0, snappy = 1, zstd = 6 };
 enum class PageKind : uint8_t { data = 0, index = 1, dictionary = 2, data_v2 = 3 };
 

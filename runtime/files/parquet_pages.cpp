@@ -236,6 +236,13 @@ class ChunkDecoder {
     bool is_coded = false;
     switch (header.encoding) {
       case static_cast<int64_t>(Encoding::plain): break;
+      case static_cast<int64_t>(Encoding::byte_stream_split): {
+        const size_t width = value_bytes();
+        if (width == 0) return not_plain;
+        if (page.size() % width) return damaged;
+        page = joined(page, width);
+        break;
+      }
       case static_cast<int64_t>(Encoding::plain_dictionary):
       case static_cast<int64_t>(Encoding::rle_dictionary): {
         if (!has_dictionary_) return damaged;
@@ -264,6 +271,25 @@ class ChunkDecoder {
       return codes.read(numbers_.data(), rows.present) && are_codes(rows.present) &&
              sink_.coded(rows, numbers_.data());
     });
+  }
+
+  // Of types whose values may be split; 0: they are not.
+  size_t value_bytes() const {
+    switch (form_.type) {
+      case Physical::int32:
+      case Physical::float_: return 4;
+      case Physical::int64:
+      case Physical::double_: return 8;
+      case Physical::fixed: return form_.length;
+      default: return 0;
+    }
+  }
+  std::span<const std::byte> joined(std::span<const std::byte> split, size_t width) {
+    const size_t count = split.size() / width;
+    std::byte* to = joined_.make(split.size());
+    for (size_t b = 0; b < width; ++b)
+      for (size_t i = 0; i < count; ++i) to[i * width + b] = split[b * count + i];
+    return {to, split.size()};
   }
 
   bool are_codes(uint32_t count) const {
@@ -304,6 +330,7 @@ class ChunkDecoder {
   const ChunkForm form_;
   PageSink& sink_;
   Buffer& page_;
+  Buffer joined_;  // split values of a page
   bool has_dictionary_ = false;
   uint64_t in_dictionary_ = 0;  // values
   std::array<uint32_t, batch_rows> numbers_;

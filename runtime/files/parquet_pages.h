@@ -2,9 +2,9 @@
 //
 //   decode_chunk(bytes, leaf, codec, first, rows, sink)     // sink sees all rows once, in order
 //
-// Pages of both versions, whose values lie side by side (PLAIN), are numbers of values in the
-// chunk's dictionary (RLE_DICTIONARY), or are booleans in runs (RLE); of columns that are not
-// nested. All other pages are refused: another reader takes them. Bytes are not trusted: whatever
+// Pages of both versions, whose values lie side by side (PLAIN), by their first bytes, their second,
+// .. (BYTE_STREAM_SPLIT), are numbers of values in the chunk's dictionary (RLE_DICTIONARY), or are
+// booleans in runs (RLE); of columns that are not nested. All other pages are refused: another reader takes them. Bytes are not trusted: whatever
 // they are, nothing beyond them is used. Cost: about 1 ns per coded value, copies of plain ones,
 // and what decompression costs.
 #pragma once
@@ -40,6 +40,7 @@ class PageSink {
 // How a chunk's bytes are to be read.
 struct ChunkForm {
   Physical type;
+  uint32_t length;  // bytes of a value of type `fixed`
   bool may_miss;
   int64_t codec;
 };

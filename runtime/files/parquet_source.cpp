@@ -227,7 +227,8 @@ std::optional<Footer> footer_of(const std::string& path, uint64_t size) {
 constexpr uint64_t decodable = uint64_t{1} << static_cast<unsigned>(Encoding::plain) |
                                uint64_t{1} << static_cast<unsigned>(Encoding::plain_dictionary) |
                                uint64_t{1} << static_cast<unsigned>(Encoding::rle) |
-                               uint64_t{1} << static_cast<unsigned>(Encoding::rle_dictionary);
+                               uint64_t{1} << static_cast<unsigned>(Encoding::rle_dictionary) |
+                               uint64_t{1} << static_cast<unsigned>(Encoding::byte_stream_split);
 
 // Where its pages are: the dictionary's first.
 uint64_t begin_of(const Chunk& c) {
@@ -462,7 +463,9 @@ void ParquetSource::decode(Making& making, const Part& part, size_t number, Buff
     return fail(making, part, "it cannot be read");
   const auto sink = making.column->sink(number);
   const char* wrong =
-      decode_chunk(read, {making.leaf->type->physical, making.leaf->may_miss, chunk.codec},
+      decode_chunk(read,
+                   {making.leaf->type->physical, making.leaf->length, making.leaf->may_miss,
+                    chunk.codec},
                    part.first, static_cast<uint64_t>(group.rows), scratch, *sink);
   if (wrong) return fail(making, part, wrong);
   making.column->finish_part(number);
