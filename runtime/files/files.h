@@ -13,8 +13,8 @@
 // Types: bool, integers of all widths, decimals, floats, dates, times, timestamps of every unit,
 // text, enumerations. UBIGINT and decimals of more than 18 digits of Parquet files are kept in 128
 // bits where the footers' bounds do not say that 64 hold them; else they and HUGEINT must fit 64, or
-// a row that does not is named. Other columns (blobs, lists, structs, ..) are refused by name when a query asks
-// for them. Not cached on disk are columns of Parquet files: reading them is as fast.
+// a row that does not is named. Other columns (blobs, lists, structs, ..) are refused by name when a
+// query asks for them. Not cached on disk are columns of Parquet files: reading them is as fast.
 #pragma once
 #include <memory>
 #include <span>

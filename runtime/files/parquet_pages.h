@@ -4,9 +4,9 @@
 //
 // Pages of both versions, whose values lie side by side (PLAIN), by their first bytes, their second,
 // .. (BYTE_STREAM_SPLIT), are numbers of values in the chunk's dictionary (RLE_DICTIONARY), or are
-// booleans in runs (RLE); of columns that are not nested. All other pages are refused: another reader takes them. Bytes are not trusted: whatever
-// they are, nothing beyond them is used. Cost: about 1 ns per coded value, copies of plain ones,
-// and what decompression costs.
+// booleans in runs (RLE); of columns that are not nested. All other pages are refused: another
+// reader takes them. Bytes are not trusted: whatever they are, nothing beyond them is used. Cost:
+// about 1 ns per coded value, copies of plain ones, and what decompression costs.
 #pragma once
 #include <cstddef>
 #include <cstdint>

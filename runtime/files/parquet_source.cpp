@@ -268,7 +268,9 @@ bool may_be_wide(const Leaf& leaf) {
 bool is_within_64_bits(const Chunk& c, const Leaf& leaf) {
   if (c.nulls && *c.nulls == c.values) return true;
   if (!c.least || !c.greatest) return false;
-  const auto byte = [](const std::string& bound, size_t i) { return static_cast<uint8_t>(bound[i]); };
+  const auto byte = [](const std::string& bound, size_t i) {
+    return static_cast<uint8_t>(bound[i]);
+  };
   for (const std::string* bound : {&*c.least, &*c.greatest}) {
     if (leaf.type->physical == Physical::fixed) {  // the high end first
       if (bound->size() != leaf.length || bound->empty()) return false;

@@ -73,15 +73,14 @@ int main(int count, char** arguments) {
   fmt::print("{} cores\n{:20} {:>9} | {:>9} {:>9} {:>6} | {:>9} {:>9} {:>6}\n", hardware_threads(),
              "file", "MB", "rndn ms", "cores ms", "GB/s", "DuckDB ms", "cores ms", "GB/s");
   auto show = [](const std::string& name, const Read* sides) {
-    fmt::print("{:20} {:9.1f}", name, static_cast<double>(std::max(sides[0].bytes, sides[1].bytes)) / 1e6);
+    const auto bytes = static_cast<double>(std::max(sides[0].bytes, sides[1].bytes));
+    fmt::print("{:20} {:9.1f}", name, bytes / 1e6);
     for (int side = 0; side < 2; ++side) {
       if (sides[side].seconds == 0)
         fmt::print(" | {:>9} {:>9} {:>6}", "", "", "");
       else
         fmt::print(" | {:9.1f} {:9.1f} {:6.2f}", sides[side].seconds * 1e3,
-                   sides[side].of_cores * 1e3,
-                   static_cast<double>(std::max(sides[0].bytes, sides[1].bytes)) /
-                       sides[side].seconds / 1e9);
+                   sides[side].of_cores * 1e3, bytes / sides[side].seconds / 1e9);
     }
     fmt::print("\n");
   };

@@ -159,7 +159,8 @@ TEST_F(Files, TypesAreThoseOfColumns) {
 
 TEST_F(Files, ValuesThatDoNotFitAreNamedByFileAndRow) {
   write("v.parquet", "SELECT i, make_timestamp_ns(i) AS ns FROM range(3) r(i)");
-  write("v.json", "SELECT CASE WHEN i < 2 THEN i ELSE 9223372036854775808 END AS h FROM range(3) r(i)");
+  write("v.json",
+        "SELECT CASE WHEN i < 2 THEN i ELSE 9223372036854775808 END AS h FROM range(3) r(i)");
   for (const auto& [file, column, what] : std::vector<std::array<std::string, 3>>{
            {"v.json", "h", "row 3 of column `h` is beyond 64 bits (HUGEINT)"},
            {"v.parquet", "ns",
