@@ -412,6 +412,12 @@ class Builder {
     return make<T>(Opcode::selp, T::type, {}, {a.operand, b.operand, use(p)}, into);
   }
 
+  // The low word of {high, low} >> the amount's lowest five bits.
+  Reg<U32> funnel_right(Reg<U32> low, Reg<U32> high, Value<U32> amount, Reg<U32> into = {}) {
+    return make<U32>(Opcode::shf, Type::b32, {.shift = ShiftMode::wrap, .mode = 2},
+                     {use(low), use(high), amount.operand}, into);
+  }
+
   // ---- moves and conversions
   template <Tag T>
   Reg<T> mov(Reg<T> a, Reg<T> into = {}) {

@@ -262,6 +262,10 @@ Result<std::vector<Value>> Engine::run(Plan& plan, Timings& timings, std::string
   RETURN_IF_ERROR(state_->check_device());
   Plan::State& p = *plan.state_;
   state_->memory.begin_peak();
+  if (state_->encode != p.options.encode) {
+    state_->drop_cache();
+    state_->encode = p.options.encode;
+  }
   if (!p.stream && p.options.range_rows && !p.stays_whole) {
     const Error stays{Fault::usage, "no table can be cut"};
     auto stream = Stream::make(*this, *state_, plan, stays, timings);

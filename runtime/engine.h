@@ -17,6 +17,7 @@
 #include "libraries/operators/api.h"
 #include "runtime/compiler/compile.h"
 #include "runtime/device/device.h"
+#include "runtime/memory/column_forms.h"
 #include "runtime/reference/reference.h"
 #include "runtime/report.h"
 
@@ -41,6 +42,7 @@ struct EngineOptions {
   // (H100: `rndn sql ssb/sql/q2.1.sql --data ssb:10 --time`, with `--group sort` 0.73 ms for 1.34).
   uint64_t most_rows_of_selective_folds = 4 << 20;
   bool cache = true;  // else columns and strings leave the device after each run
+  Encode encode = Encode::narrow;  // --encode
 };
 
 class Engine {

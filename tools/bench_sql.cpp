@@ -137,6 +137,7 @@ class BenchSqlCommand final : public Command {
     add_data_flags(*app, flags_);
     app->add_option("--device", flags_.device, "auto, cuda[:N], sim or cpu")->type_name("D");
     app->add_option("--arch", flags_.arch, "target of the simulator")->type_name("A");
+    add_encode_flag(*app, flags_);
     add_limit_flags(*app, flags_);
     app->add_option("-o", flags_.output,
                     "folder for sql.md and sql.json (default: Markdown on stdout)")

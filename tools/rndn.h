@@ -51,6 +51,7 @@ struct Flags {
   bool ordered = false;                   // --ordered
   std::string alloc = "pages";            // --alloc
   std::string buffers = "contiguous";     // --buffers
+  std::string encode = "narrow";          // --encode
   std::string branch_inlining = "on";     // --branch-inlining
   bool strict = false, no_fallback = false, no_cache = false, verify_passes = false;
 };
@@ -59,6 +60,7 @@ void add_cache_flags(CLI::App& command, Flags& flags);     // --cache, --no-cach
 void add_language_flags(CLI::App& command, Flags& flags);  // --strict, --dialect
 void add_compiler_flags(CLI::App& command, Flags& flags);  // --arch .. --verify-passes
 void add_run_flags(CLI::App& command, Flags& flags);       // --device, --format, --time, --repeat, -o, --no-fallback
+void add_encode_flag(CLI::App& command, Flags& flags);     // --encode; of add_run_flags, too
 void add_limit_flags(CLI::App& command, Flags& flags);     // --timeout, --max-memory; of add_run_flags, too
 
 // Rows of a result that are printed as a table: all where stdout is no terminal.

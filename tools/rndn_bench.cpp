@@ -84,6 +84,7 @@ class BenchCommand final : public Command {
     app->add_option("--ptxas", ptxas_, "ptxas to compare with (default: on PATH)")->type_name("PATH");
     app->add_option("--nvjitlink", linker_path_, "libnvJitLink.so to compare with (default: where the loader finds it)")
         ->type_name("PATH");
+    add_encode_flag(*app, flags_);
     add_limit_flags(*app, flags_);
     app->add_option("-o", flags_.output, "folder for evaluation.md, .json and .html (default: Markdown on stdout)")
         ->type_name("DIR");
@@ -324,6 +325,8 @@ class BenchCommand final : public Command {
             {"--top sort", [](Flags& f) { f.top = "sort"; }},
             {"--like gpu", [](Flags& f) { f.like = "gpu"; }},
             {"--like cpu", [](Flags& f) { f.like = "cpu"; }},
+            {"--encode plain", [](Flags& f) { f.encode = "plain"; }},
+            {"--encode packed", [](Flags& f) { f.encode = "packed"; }},
             {"--alloc driver", [](Flags& f) { f.alloc = "driver"; }},
         };
         RETURN_IF_ERROR(switched(engine, q, "switches", switches));

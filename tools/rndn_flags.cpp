@@ -118,10 +118,20 @@ void add_run_flags(CLI::App& command, Flags& flags) {
   choice("--alloc", flags.alloc, "memory of a run: pages (default), or each buffer from the driver",
          {"driver", "pages"});
   choice("--buffers", flags.buffers, "lists lie in one piece: contiguous, the only way", {"contiguous"});
+  add_encode_flag(command, flags);
   command.add_flag("--no-fallback", flags.no_fallback, "what only the reference interpreter can run is an error");
   add_limit_flags(command, flags);
   command.add_option("-o", flags.output, "results: a file, - for stdout; a folder for csv of several programs")
       ->type_name("FILE");
+}
+
+void add_encode_flag(CLI::App& command, Flags& flags) {
+  command
+      .add_option("--encode", flags.encode,
+                  "columns on the device: plain, narrow (default; as the host has them), packed (in bits where that "
+                  "saves a quarter), auto")
+      ->check(CLI::IsMember({"auto", "plain", "narrow", "packed"}))
+      ->type_name("NAME");
 }
 
 void add_limit_flags(CLI::App& command, Flags& flags) {
@@ -191,9 +201,9 @@ Result<void> check_writable(const std::string& path) {
 }
 
 std::string code_flags(const Flags& f) {
-  return fmt::format("{} {} {} {} {} {} {} {} O{} r{} {} {} {} {} {} {} {} {}{}{}{}", f.arch, f.backend,
+  return fmt::format("{} {} {} {} {} {} {} {} O{} r{} {} {} {} {} {} {} {} {} {}{}{}{}", f.arch, f.backend,
                      f.branch_inlining, f.alloc, f.outline, f.fuse_operators, f.scheduler, f.dialect, f.level,
-                     f.limit_registers, f.sort, f.top, f.group, f.join, f.member, f.like, f.ordered, f.strict,
+                     f.limit_registers, f.sort, f.top, f.group, f.join, f.member, f.like, f.encode, f.ordered, f.strict,
                      f.no_fallback, f.no_cache, f.verify_passes);
 }
 
@@ -237,6 +247,7 @@ runtime::EngineOptions engine_options(const Flags& flags, bool measure_kernels) 
   using Alloc = runtime::EngineOptions::Alloc;
   o.alloc = flags.alloc == "driver" ? Alloc::driver : Alloc::pages;
   o.cache = !flags.no_cache;
+  o.encode = *runtime::find_encode(flags.encode);
   return o;
 }
 

@@ -166,7 +166,7 @@ Result<Vector> decode(Library& library, const Vector& from, hir::BasicType type,
   auto build = [&](ptx::Module& module, std::string_view name) {
     return build_map(module, name, false,
                      [&](Builder& b, Reg<U64> in, Reg<U64> out, Reg<U64> i, Reg<U64>, Reg<U64>) {
-                       const encodings::Words w = form.fresh(b, type, stored);
+                       encodings::Words w = form.fresh(b, type, stored);
                        form.clear(b, type, stored, w);
                        form.load(b, type, stored, form.place(b, type, stored, in, b.cvt<U32>(i)), 0, {}, w);
                        const encodings::Words x = form.decode(b, type, stored, w);

@@ -162,6 +162,7 @@ struct Input {  // a vector (or list) parameter with one element per thread
   Cursor at;                      // this thread's first element of the current tile
   bool wanted = true;             // by the loop that is being written
   std::optional<uint32_t> guard;  // of Emitter::guards: it is loaded where that holds
+  bool loaded = false;            // the items are, in the code that has been written
   InlineVector<encodings::Words, 4> items;   // loaded
 };
 
@@ -502,7 +503,7 @@ void start_input_items(Emitter& e, bool zero);  // fresh registers for Input::it
 // Those inputs that the guard keeps back, for all items.
 void load_guarded_inputs(Emitter& e, uint32_t guard);
 // One item of an input from `beyond` elements behind where its cursor stands.
-void load_input(Emitter& e, const Input& in, uint32_t item, int64_t beyond, Reg<Pred> guard);
+void load_input(Emitter& e, Input& in, uint32_t item, int64_t beyond, Reg<Pred> guard);
 Element input_item(Emitter& e, const Input& in, uint32_t item);  // a bool: without a value yet
 void load_all_items(Emitter& e);              // every item is within n
 void load_items(Emitter& e);                  // items beyond n stay as they are

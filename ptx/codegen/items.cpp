@@ -30,7 +30,7 @@ void start_item(Emitter& e, uint32_t item) {
 
 void set_inputs(Emitter& e, bool booleans) {
   for (const Input& in : e.inputs) {
-    if (!in.wanted) continue;
+    if (!in.wanted || !in.loaded) continue;  // loaded later: where a guard holds, which does not follow from it
     if (in.type == BasicType::boolean && !booleans) continue;
     Element x = input_item(e, in, e.item);
     if (in.type == BasicType::boolean) {

@@ -32,15 +32,15 @@ Element restored(Emitter& e, BasicType type, const Stored& stored, const Words& 
     return x;
   }
   Element x{type, Builder::use(Reg<S32>{w.at[0]}), mask};
-  if (find(stored).holds_low(type, stored)) x.low = Reg<S32>{loaded.at[0]};
+  x.low = w.low;
   return x;
 }
 
 Words words_of(const Element& x) {
   const RegisterId first = static_cast<RegisterId>(x.value.id);
-  if (x.type == BasicType::complex) return {{first, x.imaginary.id}};
-  if (hir::is_wide(x.type)) return {{first, x.high.id}};
-  return {{first, none<RegisterId>()}};
+  if (x.type == BasicType::complex) return Words(first, x.imaginary.id);
+  if (hir::is_wide(x.type)) return Words(first, x.high.id);
+  return Words(first);
 }
 
 }  // namespace
@@ -66,8 +66,8 @@ Element storable(Emitter& e, Element x) {
 
 Element load_scalar(Emitter& e, BasicType type, const Stored& stored, Reg<U64> address) {
   const encodings::Encoding& form = find(stored);
-  const Words w = form.fresh(e.b, type, stored);
-  const Cursor at = form.addressed() ? Cursor{address} : form.place(e.b, type, stored, address, e.b.constant<U32>(0));
+  Words w = form.fresh(e.b, type, stored);
+  const Cursor at = form.addressed() ? Cursor{address, {}} : form.place(e.b, type, stored, address, e.b.constant<U32>(0));
   form.load(e.b, type, stored, at, 0, {}, w);
   Element x = restored(e, type, stored, w);
   if (type == BasicType::boolean)
@@ -107,7 +107,7 @@ Element gather(Emitter& e, hir::VariableId vector, const Element& at, uint32_t s
   }
   const encodings::Encoding& form = find(from.stored);
   const Cursor cursor = form.place(b, type, from.stored, from.data, row);
-  const Words w = form.fresh(b, type, from.stored);
+  Words w = form.fresh(b, type, from.stored);
   form.clear(b, type, from.stored, w);
   form.load(b, type, from.stored, cursor, 0, both(e, inside, guard), w);
   Element x = restored(e, type, from.stored, w, at.mask);
@@ -122,7 +122,7 @@ Element gather(Emitter& e, hir::VariableId vector, const Element& at, uint32_t s
 Element load_where(Emitter& e, BasicType type, const Stored& stored, Reg<U64> base, Reg<U32> row, Reg<Pred> guard) {
   const encodings::Encoding& form = find(stored);
   const Cursor at = form.place(e.b, type, stored, base, row);
-  const Words w = form.fresh(e.b, type, stored);
+  Words w = form.fresh(e.b, type, stored);
   form.clear(e.b, type, stored, w);
   form.load(e.b, type, stored, at, 0, guard, w);
   Element x = restored(e, type, stored, w);
@@ -176,8 +176,9 @@ void start_input_items(Emitter& e, bool zero) {
   }
 }
 
-void load_input(Emitter& e, const Input& in, uint32_t item, int64_t beyond, Reg<Pred> guard) {
+void load_input(Emitter& e, Input& in, uint32_t item, int64_t beyond, Reg<Pred> guard) {
   find(in.stored).load(e.b, in.type, in.stored, in.at, beyond, guard, in.items[item]);
+  in.loaded = true;
 }
 
 Element input_item(Emitter& e, const Input& in, uint32_t item) {
@@ -185,8 +186,9 @@ Element input_item(Emitter& e, const Input& in, uint32_t item) {
 }
 
 void load_all_items(Emitter& e) {
+  for (Input& in : e.inputs) in.loaded = false;
   for (uint32_t i = 0; i < e.items; ++i)
-    for (const Input& in : e.inputs)
+    for (Input& in : e.inputs)
       if (in.wanted) load_input(e, in, i, e.local_offset(i), {});
 }
 
@@ -197,7 +199,7 @@ Reg<Pred> within(Emitter& e, uint32_t item) {
 
 void load_guarded_inputs(Emitter& e, uint32_t guard) {
   for (uint32_t i = 0; i < e.items; ++i)
-    for (const Input& in : e.inputs)
+    for (Input& in : e.inputs)
       if (in.wanted && in.guard == guard)
         load_input(e, in, i, e.local_offset(i), e.b.setp(Compare::ne, e.guards[guard].items[i], 0));
 }
@@ -205,12 +207,13 @@ void load_guarded_inputs(Emitter& e, uint32_t guard) {
 void load_items(Emitter& e) {
   Builder& b = e.b;
   e.within.clear();
+  for (Input& in : e.inputs) in.loaded = false;
   if (std::none_of(e.inputs.begin(), e.inputs.end(), [](const Input& in) { return in.wanted; })) return;
   constexpr uint32_t kept = 4;  // more predicates would be in the way
   for (uint32_t i = 0; i < e.items; ++i) {
     Reg<Pred> inside = b.setp(Compare::gt, e.room, static_cast<int32_t>(e.local_offset(i)));
     if (e.items <= kept) e.within.push_back(inside);
-    for (const Input& in : e.inputs)
+    for (Input& in : e.inputs)
       if (in.wanted && !in.guard) load_input(e, in, i, e.local_offset(i), inside);
   }
 }

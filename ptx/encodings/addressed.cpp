@@ -24,7 +24,7 @@ Modifiers access(Space space, const Words& w) {
 
 Cursor Addressed::place(Builder& b, BasicType type, const Stored& s, Reg<U64> base,
                         Reg<U32> row) const {
-  return {b.mad_wide(row, width(type, s), base)};
+  return {b.mad_wide(row, width(type, s), base), {}};
 }
 
 void Addressed::advance(Builder& b, BasicType type, const Stored& s, Cursor& at,
@@ -48,7 +48,7 @@ void Addressed::clear(Builder& b, BasicType type, const Stored& s, const Words& 
 }
 
 void Addressed::load(Builder& b, BasicType type, const Stored& s, const Cursor& at, int64_t beyond,
-                     Reg<Pred> guard, const Words& into) const {
+                     Reg<Pred> guard, Words& into) const {
   load(b, type, s, Space::global, Address(at.pointer, beyond * width(type, s)), guard, into);
 }
 

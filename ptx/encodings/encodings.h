@@ -9,7 +9,7 @@
 // The host's form and the device's are the same bytes, which caches may keep as they are.
 //
 //   const Stored stored = *find(Kind::narrow).fits(type, {.known = true, .min = 0, .max = 200});
-//   find(stored).make(type, stored, plain, rows, bytes);             // host
+//   bool held = find(stored).make(type, stored, plain, rows, bytes); // host
 //   Cursor at = e.place(b, type, stored, base, row);                 // kernel
 //   Words words = e.fresh(b, type, stored);
 //   e.load(b, type, stored, at, 0, guard, words);
@@ -47,16 +47,20 @@ struct Stored {
   uint8_t bytes = 0;       // of an element, where it is not that of the type
   bool is_signed = false;  // elements are extended by their sign
   int64_t reference = 0;   // added to what is stored
+  uint8_t bits = 0;        // of an element, where elements lie side by side in bits
+  uint8_t exponent = 0;    // f64: elements are integers divided by 10^exponent
   auto operator<=>(const Stored&) const = default;
 };
 
 // Bytes of an element that is stored plainly; text is a code of 4 bytes.
 inline uint32_t plain_bytes(BasicType type) { return hir::row(type).device_width; }
 
-// What is known of the elements: integers, calendar values and codes of text lie in min..max.
+// What is known of the elements: integers, calendar values and codes of text lie in min..max;
+// f64: they are integers in min..max, each divided by 10^exponent.
 struct Facts {
   bool known = false;
   int64_t min = 0, max = 0;
+  uint8_t exponent = 0;
 };
 
 // Registers of an element in generated code. Integers of 8 and 16 bits are kept sign-extended in
@@ -67,12 +71,19 @@ Rep rep_of(BasicType type);
 
 // Registers that a load fills, or that an element is restored to; none: not used.
 struct Words {
-  std::array<ptx::RegisterId, 2> at{none<ptx::RegisterId>(), none<ptx::RegisterId>()};
+  explicit Words(ptx::RegisterId first = none<ptx::RegisterId>(),
+                 ptx::RegisterId second = none<ptx::RegisterId>(),
+                 ptx::RegisterId third = none<ptx::RegisterId>())
+      : at{first, second, third} {}
+  std::array<ptx::RegisterId, 3> at;
+  Reg<U32> begin;     // loaded: the bit of the first word where the element begins (modulo 32)
+  Reg<ptx::S32> low;  // restored, where the form holds_low: what is extended by its sign
 };
 
 // Where a reading of a vector stands.
 struct Cursor {
   Reg<U64> pointer;
+  Reg<U32> begin;  // as of Words; not all encodings have it
 };
 
 class Addressed;
@@ -87,14 +98,17 @@ class Encoding {
   virtual uint32_t bits(BasicType type, const Stored& stored) const = 0;  // per element
   virtual uint64_t bytes(BasicType type, const Stored& stored, uint64_t rows) const = 0;
 
-  // Between the plain form and this one, on the host. Parts of a vector may be made side by side.
-  virtual void make(BasicType type, const Stored& stored, const std::byte* plain, uint64_t rows,
+  // Between the plain form and this one, on the host. Parts of a vector may be made side by side:
+  // one that begins at a row divisible by 64 lies bits() times that row into the vector. False:
+  // an element is not as the facts said, which it could not be restored from.
+  [[nodiscard]] virtual bool make(BasicType type, const Stored& stored, const std::byte* plain, uint64_t rows,
                     std::byte* to) const = 0;
   virtual void restore(BasicType type, const Stored& stored, const std::byte* from, uint64_t rows,
                        std::byte* plain) const = 0;
 
   // In kernels. `place`: at that row; `load`: the element that lies `beyond` rows after it, where
-  // `guard` holds (always when it is no register), else the registers stay as they are.
+  // `guard` holds (always when it is no register), else the registers stay as they are. Steps of
+  // `advance` and `beyond` are divisible by 32.
   virtual Cursor place(Builder& b, BasicType type, const Stored& stored, Reg<U64> base,
                        Reg<U32> row) const = 0;
   virtual void advance(Builder& b, BasicType type, const Stored& stored, Cursor& at,
@@ -102,9 +116,9 @@ class Encoding {
   virtual Words fresh(Builder& b, BasicType type, const Stored& stored) const = 0;
   virtual void clear(Builder& b, BasicType type, const Stored& stored, const Words& w) const = 0;
   virtual void load(Builder& b, BasicType type, const Stored& stored, const Cursor& at,
-                    int64_t beyond, Reg<Pred> guard, const Words& into) const = 0;
+                    int64_t beyond, Reg<Pred> guard, Words& into) const = 0;
   virtual Words decode(Builder& b, BasicType type, const Stored& stored, const Words& w) const = 0;
-  // An integer of 64 bits is what a load fills, a register of 32 bits, extended by its sign.
+  // An integer of 64 bits is restored from a register of 32 bits, extended by its sign: Words::low.
   virtual bool holds_low(BasicType type, const Stored& stored) const = 0;
   // The form whose elements have addresses of their own, so that kernels can store them; else null.
   virtual const Addressed* addressed() const = 0;
@@ -127,7 +141,7 @@ class Addressed : public Encoding {
                uint32_t rows) const final;
   void clear(Builder& b, BasicType type, const Stored& stored, const Words& w) const final;
   void load(Builder& b, BasicType type, const Stored& stored, const Cursor& at, int64_t beyond,
-            Reg<Pred> guard, const Words& into) const final;
+            Reg<Pred> guard, Words& into) const final;
   const Addressed* addressed() const final { return this; }
 
   virtual uint32_t width(BasicType type, const Stored& stored) const = 0;  // bytes per element

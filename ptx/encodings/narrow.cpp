@@ -43,15 +43,20 @@ class Narrow final : public Addressed {
     return std::nullopt;
   }
 
-  void make(BasicType type, const Stored& s, const std::byte* plain, uint64_t rows,
+  bool make(BasicType type, const Stored& s, const std::byte* plain, uint64_t rows,
             std::byte* to) const override {
+    uint64_t lost = 0;
     with_both(type, s, [&]<class Wide, class Own>() {
       const auto* from = reinterpret_cast<const Wide*>(plain);
       auto* out = reinterpret_cast<Own*>(to);
-      const auto reference = static_cast<Wide>(s.reference);
-      for (uint64_t i = 0; i < rows; ++i)
-        out[i] = static_cast<Own>(static_cast<uint64_t>(from[i]) - static_cast<uint64_t>(reference));
+      const auto reference = static_cast<uint64_t>(s.reference);
+      for (uint64_t i = 0; i < rows; ++i) {
+        const uint64_t offset = static_cast<uint64_t>(from[i]) - reference;
+        out[i] = static_cast<Own>(offset);
+        lost |= offset ^ static_cast<uint64_t>(out[i]);
+      }
     });
+    return lost == 0;
   }
   void restore(BasicType type, const Stored& s, const std::byte* from, uint64_t rows,
                std::byte* plain) const override {
@@ -74,7 +79,7 @@ class Narrow final : public Addressed {
   }
 
   Words fresh(Builder& b, BasicType, const Stored&) const override {
-    return {{b.reg<S32>().id, none<ptx::RegisterId>()}};
+    return Words(b.reg<S32>().id);
   }
 
   bool holds_low(BasicType type, const Stored& s) const override {
@@ -84,24 +89,24 @@ class Narrow final : public Addressed {
   Words decode(Builder& b, BasicType type, const Stored& s, const Words& w) const override {
     const Reg<S32> word{w.at[0]};
     if (rep_of(type) != Rep::s64)
-      return {{s.reference ? b.add(word, static_cast<int32_t>(s.reference)).id : word.id,
-               none<ptx::RegisterId>()}};
+      return Words(s.reference ? b.add(word, static_cast<int32_t>(s.reference)).id : word.id);
     Reg<S64> wide = s.is_signed || s.bytes < 4
                         ? b.cvt<S64>(word)
                         : Builder::as<S64>(b.cvt<U64>(Builder::as<U32>(word)));
     if (s.reference) wide = b.add(wide, s.reference);
-    return {{wide.id, none<ptx::RegisterId>()}};
+    Words out(wide.id);
+    if (holds_low(type, s)) out.low = word;
+    return out;
   }
 
   Words encode(Builder& b, BasicType type, const Stored& s, const Words& element) const override {
     if (rep_of(type) != Rep::s64) {
       const Reg<S32> x{element.at[0]};
-      return {{s.reference ? b.sub(x, static_cast<int32_t>(s.reference)).id : x.id,
-               none<ptx::RegisterId>()}};
+      return Words(s.reference ? b.sub(x, static_cast<int32_t>(s.reference)).id : x.id);
     }
     Reg<S64> x{element.at[0]};
     if (s.reference) x = b.sub(x, s.reference);
-    return {{b.cvt<U32>(Builder::as<U64>(x)).id, none<ptx::RegisterId>()}};
+    return Words(b.cvt<U32>(Builder::as<U64>(x)).id);
   }
 
  private:

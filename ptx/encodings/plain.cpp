@@ -16,9 +16,10 @@ class Plain final : public Addressed {
 
   std::optional<Stored> fits(BasicType, const Facts&) const override { return Stored{}; }
 
-  void make(BasicType type, const Stored&, const std::byte* plain, uint64_t rows,
+  bool make(BasicType type, const Stored&, const std::byte* plain, uint64_t rows,
             std::byte* to) const override {
     if (rows) std::memcpy(to, plain, rows * plain_bytes(type));
+    return true;
   }
   void restore(BasicType type, const Stored&, const std::byte* from, uint64_t rows,
                std::byte* plain) const override {
@@ -40,18 +41,18 @@ class Plain final : public Addressed {
   Words fresh(Builder& b, BasicType type, const Stored&) const override {
     switch (rep_of(type)) {
       case Rep::pred:
-      case Rep::s32: return {{b.reg<ptx::S32>().id, none<ptx::RegisterId>()}};
-      case Rep::s64: return {{b.reg<ptx::S64>().id, none<ptx::RegisterId>()}};
-      case Rep::f32: return {{b.reg<ptx::F32>().id, none<ptx::RegisterId>()}};
-      case Rep::f64: return {{b.reg<ptx::F64>().id, none<ptx::RegisterId>()}};
+      case Rep::s32: return Words(b.reg<ptx::S32>().id);
+      case Rep::s64: return Words(b.reg<ptx::S64>().id);
+      case Rep::f32: return Words(b.reg<ptx::F32>().id);
+      case Rep::f64: return Words(b.reg<ptx::F64>().id);
       case Rep::complex: {
         const ptx::RegisterId real = b.reg<ptx::F64>().id;
-        return {{real, b.reg<ptx::F64>().id}};
+        return Words(real, b.reg<ptx::F64>().id);
       }
       case Rep::wide: break;
     }
     const ptx::RegisterId low = b.reg<U64>().id;
-    return {{low, b.reg<ptx::S64>().id}};
+    return Words(low, b.reg<ptx::S64>().id);
   }
 
   bool holds_low(BasicType, const Stored&) const override { return false; }

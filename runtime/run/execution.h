@@ -103,6 +103,7 @@ class Run {
   Result<void> to_device(const ItemPtr& v);
   Result<void> cells_to_device(const ItemPtr& v);
   Result<void> send(Item& v, const std::byte* from);
+  Result<void> send_column(Item& v);
   Result<ItemPtr> plain(const ItemPtr& v);
   Result<void> size_to_device(Item& v);
   Result<device::Address> size_slot(uint64_t size);

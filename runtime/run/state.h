@@ -109,6 +109,8 @@ struct Engine::State {
   // Columns and foreign keys by their host form; their device data stays until memory is short.
   std::map<const data::Column*, ItemPtr> columns;
   std::map<const data::Column*, ItemPtr> fetched;  // the values of foreign keys
+  Encode encode = Encode::narrow;                  // what columns on the device were brought for
+  ColumnForms forms;
   struct Uploaded {
     ItemPtr item;
     uint64_t last_use = 0;

@@ -41,12 +41,8 @@ DomainPtr Run::domain_of(Item& v) {
 Result<void> Run::codes_to_device(Item& v) {
   (void)domain_of(v);
   ASSIGN_OR_RETURN(uint64_t size, size_of(v));
+  if (!v.codes_are_rows) return send_column(v);
   v.stored = {};
-  if (!v.codes_are_rows) {
-    const data::Column& c = *v.column;
-    if (c.width < 4) v.stored = {.kind = encodings::Kind::narrow, .bytes = static_cast<uint8_t>(c.width)};
-    return send(v, c.data ? c.data->data() : nullptr);
-  }
   ASSIGN_OR_RETURN(v.data_buffer, arena_of(v).allocate(size * 4));
   std::vector<uint32_t> piece(std::min<uint64_t>(size, 1 << 20));
   for (uint64_t at = 0; at < size; at += piece.size()) {

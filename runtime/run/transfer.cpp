@@ -239,21 +239,14 @@ Result<void> Run::to_device(const ItemPtr& item) {
     auto scope = timings_.measure(Phase::transfer, "to device");
     if (hir::is_text(v.type)) {
       RETURN_IF_ERROR(codes_to_device(v));
+    } else if (v.column) {
+      if (!v.foreign_rows &&
+          (v.column->encoding != data::Encoding::plain || v.column->width != data::plain_width(v.type)))
+        return Error{Fault::internal, "a step reads a column of an encoding that it does not know"};
+      RETURN_IF_ERROR(send_column(v));
     } else {
-      const std::byte* from = nullptr;
       v.stored = {};
-      if (v.foreign_rows) {
-        from = v.column->foreign_rows->data();
-        if (v.column->foreign_rows->size() < 8 * v.capacity)
-          v.stored = {.kind = encodings::Kind::narrow, .bytes = 4, .is_signed = true};
-      } else if (v.column) {
-        if (v.column->encoding != data::Encoding::plain || v.column->width != data::plain_width(v.type))
-          return Error{Fault::internal, "a step reads a column of an encoding that it does not know"};
-        from = v.column->data ? v.column->data->data() : nullptr;
-      } else {
-        from = v.host->bytes ? v.host->bytes->data() : nullptr;
-      }
-      RETURN_IF_ERROR(send(v, from));
+      RETURN_IF_ERROR(send(v, v.host->bytes ? v.host->bytes->data() : nullptr));
     }
     if (v.lifetime == Item::of_engine) engine_.uploaded.push_back({item, 0});
   }
@@ -262,6 +255,16 @@ Result<void> Run::to_device(const ItemPtr& item) {
       if (u.item == item) u.last_use = ++engine_.clock;
   if (recording_ && v.lifetime != Item::of_run && v.data_buffer) held_.push_back(v.data_buffer);
   return size_to_device(v);
+}
+
+// A column, in the form that is chosen for it.
+Result<void> Run::send_column(Item& v) {
+  const RowsReferred rows_of =
+      v.foreign_rows ? RowsReferred(static_cast<uint64_t>(v.bounds.max) + 1) : std::nullopt;
+  const ColumnForm& form = engine_.forms.of(v.column, rows_of, plan_.options.encode, engine_.pool);
+  v.stored = form.stored;
+  const auto& own = v.foreign_rows ? v.column->foreign_rows : v.column->data;
+  return send(v, form.bytes ? form.bytes->data() : own ? own->data() : nullptr);
 }
 
 // The elements as they lie at `from`, in the vector's form.

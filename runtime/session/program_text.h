@@ -10,12 +10,14 @@
 
 #include "runtime/compiler/compile.h"
 #include "runtime/data/source.h"
+#include "runtime/memory/column_forms.h"
 #include "runtime/session/session.h"
 
 namespace rndn::runtime {
 
 struct ExplainForm {
   bool dot = false, counts = false, named = false;  // named: the program's name above
+  Encode encode = Encode::narrow;
 };
 // `source` may be null.
 Result<std::string> explain_program(const NamedSource& program, const CompileOptions& options,

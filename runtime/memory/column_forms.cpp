@@ -1,0 +1,183 @@
+#include "runtime/memory/column_forms.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <atomic>
+#include <cmath>
+#include <vector>
+
+#include "runtime/memory/device_value.h"
+
+namespace rndn::runtime {
+
+namespace {
+
+using encodings::Facts;
+using encodings::Kind;
+using encodings::Stored;
+
+// What --encode auto stands for. Measured times of packed forms on a GPU may change it.
+constexpr Encode automatic = Encode::narrow;
+
+constexpr uint64_t piece_rows = uint64_t{1} << 16;  // divisible by 64: encodings.h
+constexpr uint64_t sample_rows = 1024;
+constexpr uint8_t most_digits = 4;
+
+const std::byte* host_bytes(const data::Column& c, RowsReferred rows_of) {
+  const auto& bytes = rows_of ? c.foreign_rows : c.data;
+  return bytes ? bytes->data() : nullptr;
+}
+
+// How the host has the elements.
+Stored host_form(const data::Column& c, RowsReferred rows_of) {
+  if (rows_of)
+    return c.foreign_rows->size() < 8 * c.rows
+               ? Stored{.kind = Kind::narrow, .bytes = 4, .is_signed = true}
+               : Stored{};
+  if (c.encoding == data::Encoding::dictionary && c.width < 4)
+    return {.kind = Kind::narrow, .bytes = static_cast<uint8_t>(c.width)};
+  return {};
+}
+
+// Rows first.. of the column, in the plain form: where they lie, or in `space`.
+const std::byte* plain_rows(const data::Column& c, RowsReferred rows_of, uint64_t first,
+                            uint64_t rows, std::vector<std::byte>& space) {
+  const Stored host = host_form(c, rows_of);
+  const hir::BasicType type = element_type(c, rows_of);
+  const std::byte* from = host_bytes(c, rows_of) + first * encodings::bits_of(type, host) / 8;
+  if (host == Stored{}) return from;
+  space.resize(rows * encodings::plain_bytes(type));
+  encodings::find(host).restore(type, host, from, rows, space.data());
+  return space.data();
+}
+
+// The column in that form; null: it has an element that the form does not hold.
+std::shared_ptr<const data::Bytes> made(const data::Column& c, RowsReferred rows_of,
+                                        const Stored& to, ThreadPool* pool) {
+  const hir::BasicType type = element_type(c, rows_of);
+  const encodings::Encoding& form = encodings::find(to);
+  std::shared_ptr<data::Bytes> bytes = data::zeros(form.bytes(type, to, c.rows));
+  std::atomic<bool> held = true;
+  const auto piece = [&](size_t k) {
+    if (!held) return;
+    const uint64_t first = k * piece_rows, rows = std::min(piece_rows, c.rows - first);
+    std::vector<std::byte> space;
+    const std::byte* plain = plain_rows(c, rows_of, first, rows, space);
+    if (!form.make(type, to, plain, rows, bytes->data() + first * form.bits(type, to) / 8))
+      held = false;
+  };
+  const size_t pieces = (c.rows + piece_rows - 1) / piece_rows;
+  if (pool && pieces > 1)
+    pool->run(pieces, [&](size_t k, unsigned) { piece(k); });
+  else
+    for (size_t k = 0; k < pieces; ++k) piece(k);
+  return held ? bytes : nullptr;
+}
+
+// What the statistics say of doubles if all are decimals of so many digits; none: some are not.
+std::optional<Facts> decimals(const data::Column& c, uint8_t digits) {
+  const data::Statistics& s = c.statistics;
+  const double power = std::pow(10.0, digits);
+  constexpr double most = 0x1p51;
+  if (!s.known || !(std::abs(s.float_min) * power < most) ||
+      !(std::abs(s.float_max) * power < most))
+    return std::nullopt;
+  const Facts facts{.known = true,
+                    .min = std::llround(s.float_min * power),
+                    .max = std::llround(s.float_max * power),
+                    .exponent = digits};
+  const auto form = encodings::find(Kind::packed).fits(c.type, facts);
+  if (!form) return std::nullopt;
+  const uint64_t count = std::min(c.rows, sample_rows);
+  std::vector<double> sample(count);
+  for (uint64_t i = 0; i < count; ++i) sample[i] = c.as<double>()[i * (c.rows / count)];
+  std::vector<std::byte> space(encodings::find(*form).bytes(c.type, *form, count));
+  if (!encodings::find(*form).make(c.type, *form, reinterpret_cast<const std::byte*>(sample.data()),
+                                   count, space.data()))
+    return std::nullopt;
+  return facts;
+}
+
+// What may hold for the elements, the most likely first.
+std::vector<Facts> facts_of(const data::Column& c, RowsReferred rows_of) {
+  std::vector<Facts> out;
+  if (c.rows == 0) return out;
+  if (rows_of) {
+    if (*rows_of)
+      out.push_back({.known = true, .min = 0, .max = static_cast<int64_t>(*rows_of) - 1});
+  } else if (c.type == hir::BasicType::f64) {
+    for (uint8_t digits = 0; digits <= most_digits; ++digits)
+      if (const auto facts = decimals(c, digits)) out.push_back(*facts);
+  } else if (c.type == hir::BasicType::boolean) {
+    out.push_back({.known = true, .min = 0, .max = 1});
+  } else if (const Bounds b = bounds_of(c); b.known()) {
+    out.push_back({.known = true, .min = b.min, .max = b.max});
+  }
+  return out;
+}
+
+std::string said(const data::Column& c, RowsReferred rows_of, const Facts& f) {
+  if (rows_of) return fmt::format("row numbers up to {}", f.max);
+  if (hir::is_text(c.type)) return fmt::format("{} texts", f.max + 1);
+  if (c.type == hir::BasicType::f64) {
+    const double power = std::pow(10.0, f.exponent);
+    return fmt::format("decimals with {} digits, {} to {}", f.exponent,
+                       static_cast<double>(f.min) / power, static_cast<double>(f.max) / power);
+  }
+  return fmt::format("integers {} to {}", f.min, f.max);
+}
+
+}  // namespace
+
+std::optional<Encode> find_encode(std::string_view name) {
+  if (name == "auto") return Encode::automatic;
+  if (name == "plain") return Encode::plain;
+  if (name == "narrow") return Encode::narrow;
+  if (name == "packed") return Encode::packed;
+  return std::nullopt;
+}
+
+ColumnForm form_of(const data::Column& c, RowsReferred rows_of, Encode encode, ThreadPool* pool) {
+  if (encode == Encode::automatic) encode = automatic;
+  const Stored host = host_form(c, rows_of);
+  const hir::BasicType type = element_type(c, rows_of);
+  ColumnForm as_on_host{.stored = host, .bytes = nullptr, .reason = "as the host has it"};
+  if (c.encoding == data::Encoding::text) {
+    as_on_host.reason = "texts without a dictionary";
+    return as_on_host;
+  }
+  if (encode == Encode::narrow) return as_on_host;
+  if (encode == Encode::plain) {
+    if (host == Stored{}) return as_on_host;
+    return {.stored = {}, .bytes = made(c, rows_of, {}, pool), .reason = "widened"};
+  }
+  as_on_host.reason = c.rows == 0                   ? "no rows"
+                      : type == hir::BasicType::f64 ? "no decimals of up to 4 digits"
+                                                    : "nothing is known of its elements";
+  for (const Facts& facts : facts_of(c, rows_of)) {
+    const auto narrow = encodings::find(Kind::narrow).fits(type, facts);
+    const auto packed = encodings::find(Kind::packed).fits(type, facts);
+    const Stored bytes = narrow.value_or(host);
+    const bool in_bits = packed && encodings::bits_of(type, *packed) <=
+                                       packed_saves_from * encodings::bits_of(type, bytes);
+    const Stored form = in_bits ? *packed : bytes;
+    std::string reason = said(c, rows_of, facts);
+    if (!in_bits && packed) reason += fmt::format(": {} bits save little", packed->bits);
+    if (form == host) return {.stored = host, .bytes = nullptr, .reason = std::move(reason)};
+    if (auto in_form = made(c, rows_of, form, pool))
+      return {.stored = form, .bytes = std::move(in_form), .reason = std::move(reason)};
+  }
+  return as_on_host;
+}
+
+const ColumnForm& ColumnForms::of(const std::shared_ptr<const data::Column>& column,
+                                  RowsReferred rows_of, Encode encode, ThreadPool* pool) {
+  std::erase_if(known_, [](const auto& entry) { return entry.second.column.expired(); });
+  const auto [at, fresh] = known_.try_emplace({column.get(), rows_of.has_value()});
+  if (fresh || at->second.encode != encode)
+    at->second = {column, encode, form_of(*column, rows_of, encode, pool)};
+  return at->second.form;
+}
+
+}  // namespace rndn::runtime

@@ -1,0 +1,66 @@
+// In which encoding a column lies on the device, and its bytes in that encoding.
+//
+// In: a column with its statistics, what --encode asks for. Out: the form, its bytes where they are
+// others than the host's, and why. Statistics propose a form; making it looks at every element and
+// refuses one that the form would not restore (a file of the column cache may have been written by
+// anyone, and decimals are proposed from a sample), so that the next best is taken.
+//
+// Cost: one pass over the column, on all cores, in pieces that fit a core's cache.
+// Left out: floats that are no decimals, texts without a dictionary: they lie as on the host.
+#pragma once
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "libraries/base/system/parallel.h"
+#include "ptx/encodings/encodings.h"
+#include "runtime/data/column.h"
+
+namespace rndn::runtime {
+
+// --encode. plain: as the types have elements. narrow: as the host has them, codes of text and row
+// numbers in few bytes. packed: in bits, or in fewer bytes, where that saves enough.
+enum class Encode : uint8_t { automatic, plain, narrow, packed };
+std::optional<Encode> find_encode(std::string_view name);  // "auto", "plain", ..
+
+// Bits are taken instead of bytes where an element is at most this part of what bytes would be: it
+// costs one more load and three instructions to read one.
+inline constexpr double packed_saves_from = 0.75;
+
+struct ColumnForm {
+  encodings::Stored stored;
+  std::shared_ptr<const data::Bytes> bytes;  // null: the host's own are in that form
+  std::string reason;
+};
+
+// Rows of the table that a foreign key refers to: its row numbers are meant; none: its elements.
+using RowsReferred = std::optional<uint64_t>;
+
+// pool may be null.
+ColumnForm form_of(const data::Column& column, RowsReferred rows_of, Encode encode,
+                   ThreadPool* pool);
+
+// Of what is stored: i64 for row numbers.
+inline hir::BasicType element_type(const data::Column& column, RowsReferred rows_of) {
+  return rows_of ? hir::BasicType::i64 : column.type;
+}
+
+// Forms that were made, as long as their columns are there.
+class ColumnForms {
+ public:
+  const ColumnForm& of(const std::shared_ptr<const data::Column>& column, RowsReferred rows_of,
+                       Encode encode, ThreadPool* pool);
+
+ private:
+  struct Known {
+    std::weak_ptr<const data::Column> column;
+    Encode encode;
+    ColumnForm form;
+  };
+  std::map<std::pair<const data::Column*, bool>, Known> known_;
+};
+
+}  // namespace rndn::runtime
