@@ -2,7 +2,8 @@
 // apart from others, and the bytes that it must move.
 //
 // Runs the passes again and reads their side tables: what they decided is recorded where it was decided (Decision), nothing is worked out twice.
-// Bytes are those of the data that a kernel must read and write once, elements at their width in memory; text as codes. What depends on how
+// Bytes are those of the data that a kernel must read and write once, elements at their width in memory: of columns the one that the caller
+// knows; text as codes. What depends on how
 // many elements a mask selects is an upper bound, marked "up to".
 // Cost: that of the outliner, and linear in the program and its decisions: of what is said of pairs of kernels, each kernel has the first few and a
 // count. Leaves out: scratch memory, sectors that gathers touch more than once.
@@ -35,6 +36,7 @@ struct Explainer {
   std::multimap<StatementId, TopDecision> tops;    // by the statement that orders
   std::map<SizeId, SizeId> unselected;             // of sizes that are selections: what they are selected from
   std::vector<std::pair<BlockGraph, int>> graphs;  // of every block, with its depth, outer blocks first
+  std::map<VariableId, uint32_t> column_bits;      // per element, of variables of the outlined main that are columns
   std::string out;
 
   std::string_view text(NameId id) const { return program.text(id); }
@@ -99,7 +101,7 @@ std::string why_synchronised(const Explainer& x, const Node& from, const Node& t
 // --- Bytes --------------------------------------------------------------------------------------------------------------------
 
 struct Amount {
-  uint64_t bytes = 0;            // per element
+  uint64_t bits = 0;             // per element
   SizeId size = none<SizeId>();  // times that many; none: elements of the cells of a list
   std::string what;
   bool bound = false;  // at most
@@ -130,18 +132,54 @@ struct Traffic {
   std::vector<Amount> reads, writes;
 };
 
+// Columns of the device, and where the outlined main has them.
+void find_columns(Explainer& x) {
+  if (!x.how.bits) return;
+  const hir::ColumnReads reads = hir::column_reads(x.outlined.program);
+  for (const hir::ColumnRead& c : reads.columns)
+    if (!reads.tables[c.table].is_file)
+      if (const auto bits = x.how.bits(reads.tables[c.table].name, c)) x.column_bits[c.to] = *bits;
+  // The values of a foreign key are its row numbers.
+  const Function& main = x.outlined.program.functions[x.outlined.program.main];
+  for (const Statement& s : main.statements) {
+    if (called_builtin(main, s) != hir::Builtin::values) continue;
+    const hir::Operand& of = main.expressions[innermost(main, s.value)].operands[0];
+    const auto known = of.kind == hir::Operand::variable ? x.column_bits.find(of.variable_id()) : x.column_bits.end();
+    if (known != x.column_bits.end()) x.column_bits[s.targets[0].variable_id()] = known->second;
+  }
+}
+
+// Of the kernel's parameters that are columns: bits per element.
+std::map<VariableId, uint32_t> bits_of_parameters(const Explainer& x, const Kernel& kernel) {
+  std::map<VariableId, uint32_t> out;
+  const hir::Program& program = x.outlined.program;
+  const Function &main = program.functions[program.main], &f = program.functions[kernel.function];
+  for (const hir::Expression& e : main.expressions) {
+    if (e.kind != hir::Expression::call || e.callee.kind != hir::FunctionRef::user ||
+        e.callee.function != kernel.function)
+      continue;
+    for (size_t k = 0; k < e.operands.size() && k < f.parameters.size(); ++k)
+      if (e.operands[k].kind == hir::Operand::variable)
+        if (const auto at = x.column_bits.find(e.operands[k].variable_id()); at != x.column_bits.end())
+          out[f.parameters[k]] = at->second;
+  }
+  return out;
+}
+
 Traffic traffic(const Explainer& x, const Kernel& kernel) {
   const hir::Program& program = x.outlined.program;
   const Function& f = program.functions[kernel.function];
+  const std::map<VariableId, uint32_t> known_bits = bits_of_parameters(x, kernel);
   const ShapeTable& table = x.outlined.shapes;
   Traffic t;
   const auto add = [&](std::vector<Amount>& to, VariableId v, ShapeId shape, bool bound) {
     const hir::TypeId type = f.variables[v].type;
     const bool list = (*program.types)[type].kind == hir::TypeKind::list;
-    const uint64_t width = element_width(*program.types, type);
+    const auto known = known_bits.find(v);
+    const uint64_t bits = known != known_bits.end() ? known->second : 8 * element_width(*program.types, type);
     to.push_back(
-        {width, list ? none<SizeId>() : table[shape].size, std::string(program.text(f.variables[v].name)), bound});
-    if (list) to.push_back({8, table[shape].size, to.back().what + "'s cells", bound});
+        {bits, list ? none<SizeId>() : table[shape].size, std::string(program.text(f.variables[v].name)), bound});
+    if (list) to.push_back({64, table[shape].size, to.back().what + "'s cells", bound});
   };
   std::set<VariableId> read;
   std::set<std::pair<VariableId, ShapeId>> gathered;
@@ -201,21 +239,21 @@ std::string bytes_text(double bytes) {
 
 void explain_amounts(Explainer& x, const char* verb, const std::vector<Amount>& amounts, double& total, bool& bound,
                      bool& all_known) {
-  std::map<SizeId, std::pair<uint64_t, std::string>> by_size;  // size -> bytes per element, names
+  std::map<SizeId, std::pair<uint64_t, std::string>> by_size;  // size -> bits per element, names
   std::vector<SizeId> order;
   for (const Amount& a : amounts) {
     auto [it, fresh] = by_size.try_emplace(a.size);
     if (fresh) order.push_back(a.size);
-    it->second.first += a.bytes;
+    it->second.first += a.bits;
     it->second.second += (it->second.second.empty() ? "" : ", ") + a.what;
     const auto n = count(x, a.size, bound);
     if (n)
-      total += static_cast<double>(*n) * static_cast<double>(a.bytes);
+      total += static_cast<double>(*n) * static_cast<double>(a.bits) / 8;
     else
       all_known = false;
   }
   for (SizeId size : order)
-    x.out += fmt::format("    {:<8}{} B per {}: {}\n", verb, by_size[size].first,
+    x.out += fmt::format("    {:<8}{} B per {}: {}\n", verb, static_cast<double>(by_size[size].first) / 8,
                          is_none(size) ? "element of the cells" : x.outlined.shapes.text(size, x.outlined.program),
                          by_size[size].second);
 }
@@ -411,7 +449,8 @@ Result<std::string> explain(const hir::Program& program, const SourceManager& so
     as_outlined.not_folded = outlined.not_folded;
     find_sinks(inlined, main, table, again, as_outlined, shapes, main, folds);
   }
-  Explainer x{inlined, main, sources, outlined, how, shapes, table, {}, {}, {}, {}, {}, {}};
+  Explainer x{inlined, main, sources, outlined, how, shapes, table, {}, {}, {}, {}, {}, {}, {}};
+  find_columns(x);
   for (const TopDecision& top : tops) x.tops.emplace(top.order, top);
   for (size_t k = 0; k < outlined.kernels.size(); ++k)
     for (StatementId id : outlined.kernels[k].statements) x.kernel_of[id] = k;

@@ -4,6 +4,7 @@
 #include <optional>
 #include <string>
 
+#include "frontend/column_reads.h"
 #include "libraries/base/errors/result.h"
 #include "outliner/outliner.h"
 
@@ -13,6 +14,8 @@ struct ExplainOptions {
   bool dot = false;
   // Rows of a table, where they are known: turns bytes per element into bytes. May be empty.
   std::function<std::optional<uint64_t>(std::string_view table)> rows;
+  // Bits of an element of a column, or of its validity, on the device, where they are known; else those of its type. May be empty.
+  std::function<std::optional<uint32_t>(std::string_view table, const hir::ColumnRead& column)> bits;
 };
 
 // `sources` are those of `program`. Fails with an empty message when `sink` says what is wrong.

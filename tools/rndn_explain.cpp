@@ -29,6 +29,7 @@ class ExplainCommand final : public Command {
         ->check(CLI::IsMember({"none", "flow", "full"}))
         ->type_name("MODE");
     app->add_option("-o", flags_.output, "the file to write, - for stdout")->type_name("FILE");
+    add_encode_flag(*app, flags_);
     add_language_flags(*app, flags_);
   }
   int execute() override {
@@ -56,7 +57,10 @@ class ExplainCommand final : public Command {
     auto device = DeviceChoice::start(on_the_host);
     if (!device) return fail(device.error());
     Session session(*source, *std::move(device), file_cache(flags_));
-    const ExplainForm form{.dot = dot_, .counts = counts_, .named = programs.size() > 1};
+    const ExplainForm form{.dot = dot_,
+                           .counts = counts_,
+                           .named = programs.size() > 1,
+                           .encode = *runtime::find_encode(flags_.encode)};
     std::string out = counts_ ? fmt::format("{:<12} {:>5} {:>5} {:>5}\n", "kernels", "none", "flow", "full") : "";
     for (const NamedSource& p : programs) {
       auto text = explain(session, p, *options, *source, form);

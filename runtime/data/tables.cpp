@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "frontend/builtins.h"
+#include "frontend/column_reads.h"
 
 namespace rndn::data {
 
@@ -121,35 +121,14 @@ Result<void> TimedTables::prefetch(std::string_view table, std::span<const std::
 
 ColumnsRead columns_read(const hir::Program& program) {
   ColumnsRead read;
-  if (is_none(program.main)) return read;
-  const hir::Function& main = program.functions[program.main];
-  std::map<uint32_t, std::vector<std::string>*> tables;  // by variable: the columns read of what is loaded there
-  auto literal = [&](const hir::Operand& operand) -> const std::string* {
-    if (operand.kind != hir::Operand::literal) return nullptr;
-    const auto* texts = std::get_if<std::vector<std::string>>(&program.literals[operand.literal_id()].values);
-    return texts && texts->size() == 1 ? &texts->front() : nullptr;
+  const hir::ColumnReads all = hir::column_reads(program);
+  const auto names_of = [&](const hir::ColumnReads::Table& table) -> std::vector<std::string>& {
+    return (table.is_file ? read.files : read.tables)[table.name];
   };
-  for (const hir::Statement& s : main.statements) {
-    if (s.kind != hir::Statement::assign) continue;
-    hir::ExpressionId id = s.value;
-    while (main.expressions[id].kind == hir::Expression::cast) id = main.expressions[id].inner;
-    const hir::Expression& e = main.expressions[id];
-    if (e.kind != hir::Expression::call || e.callee.kind != hir::FunctionRef::builtin) continue;
-    const bool is_table = e.callee.builtin_id == hir::Builtin::load_table,
-               is_file = e.callee.builtin_id == hir::Builtin::load_csv;
-    if ((is_table || is_file) && e.operands.size() == 1 && s.targets.size() == 1 &&
-        s.targets[0].kind == hir::Target::variable) {
-      if (const std::string* name = literal(e.operands[0]))
-        tables[s.targets[0].id] = &(is_table ? read.tables : read.files)[*name];
-    } else if ((e.callee.builtin_id == hir::Builtin::column_value ||
-                e.callee.builtin_id == hir::Builtin::column_valid) &&
-               e.operands.size() >= 2 && e.operands[0].kind == hir::Operand::variable) {
-      auto table = tables.find(e.operands[0].id);
-      const std::string* name = literal(e.operands[1]);
-      if (table == tables.end() || !name) continue;
-      std::vector<std::string>& names = *table->second;
-      if (std::find(names.begin(), names.end(), *name) == names.end()) names.push_back(*name);
-    }
+  for (const hir::ColumnReads::Table& table : all.tables) (void)names_of(table);
+  for (const hir::ColumnRead& c : all.columns) {
+    std::vector<std::string>& names = names_of(all.tables[c.table]);
+    if (std::find(names.begin(), names.end(), c.column) == names.end()) names.push_back(c.column);
   }
   return read;
 }

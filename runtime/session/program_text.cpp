@@ -2,7 +2,10 @@
 
 #include <fmt/format.h>
 
+#include <map>
+
 #include "outliner/explain.h"
+#include "runtime/data/tables.h"
 #include "runtime/plan/fallbacks.h"
 
 namespace rndn::runtime {
@@ -38,6 +41,68 @@ Result<void> explain_fallbacks(const NamedSource& p, CompileOptions options, std
   return {};
 }
 
+// Columns that a program reads, as they lie on the device.
+class Columns {
+ public:
+  Columns(std::shared_ptr<data::Source> source, Encode encode)
+      : tables_(std::move(source)), encode_(encode) {}
+
+  // Loads them. What cannot be had is not listed: running the program says why.
+  void find(const hir::ColumnReads& reads) {
+    for (const hir::ColumnRead& c : reads.columns)
+      if (!reads.tables[c.table].is_file) (void)form(reads.tables[c.table].name, c);
+  }
+
+  std::optional<uint32_t> bits(std::string_view table, const hir::ColumnRead& c) {
+    const Known* known = form(table, c);
+    return known ? std::optional(known->bits) : std::nullopt;
+  }
+
+  std::string text() const {
+    std::string out = "columns\n";
+    for (const auto& [name, k] : known_) {
+      const std::string ratio =
+          k.bits == 0 ? "none left"
+                      : fmt::format("{:.1f} times fewer", static_cast<double>(k.plain_bits) / k.bits);
+      out += fmt::format("  {:<28} {:<6} {:>3} of {:>3} bits{}: {}\n", name, k.encoding, k.bits, k.plain_bits,
+                         k.bits == k.plain_bits ? "" : ", " + ratio, k.reason);
+    }
+    if (known_.empty()) out += "  none\n";
+    return out;
+  }
+
+ private:
+  struct Known {
+    std::string_view encoding;
+    uint32_t bits, plain_bits;
+    std::string reason;
+  };
+
+  const Known* form(std::string_view table, const hir::ColumnRead& c) {
+    const std::string name = fmt::format("{}.{}{}", table, c.column, c.validity ? " is there" : "");
+    if (const auto at = known_.find(name); at != known_.end()) return &at->second;
+    auto column = tables_.part(table, c.column, c.validity ? data::ColumnPart::validity : data::ColumnPart::values);
+    if (!column) column = tables_.part(table, c.column, data::ColumnPart::values_with_zeros);
+    if (!column) return nullptr;
+    RowsReferred rows_of;
+    if ((*column)->is_foreign_key && (*column)->foreign_rows) {
+      const auto rows = tables_.rows((*column)->foreign_table);
+      if (!rows) return nullptr;
+      rows_of = *rows;
+    }
+    const ColumnForm f = form_of(**column, rows_of, encode_, nullptr);
+    const hir::BasicType type = element_type(**column, rows_of);
+    return &known_
+                .try_emplace(name, Known{encodings::find(f.stored).name(), encodings::bits_of(type, f.stored),
+                                         8 * encodings::plain_bytes(type), f.reason})
+                .first->second;
+  }
+
+  data::SourceTables tables_;
+  Encode encode_;
+  std::map<std::string, Known> known_;
+};
+
 }  // namespace
 
 Result<std::string> explain_program(const NamedSource& p, const CompileOptions& options,
@@ -64,15 +129,22 @@ Result<std::string> explain_program(const NamedSource& p, const CompileOptions& 
       else
         done = counts.error();
     } else {
-      outliner::ExplainOptions how{.dot = form.dot, .rows = {}};
+      outliner::ExplainOptions how{.dot = form.dot, .rows = {}, .bits = {}};
       if (source)
         how.rows = [&](std::string_view table) -> std::optional<uint64_t> {
           auto rows = source->rows(table);
           return rows ? std::optional(*rows) : std::nullopt;
         };
+      std::optional<Columns> columns;
+      if (source && !form.dot) {
+        columns.emplace(source, form.encode);
+        columns->find(hir::column_reads(compiled->program));
+        how.bits = [&](std::string_view table, const hir::ColumnRead& c) { return columns->bits(table, c); };
+      }
       auto text = outliner::explain(compiled->program, sources, outline, how, sink);
       if (text) {
         if (form.named && !form.dot) out += p.name + "\n";
+        if (columns) out += columns->text();
         out += *text;
         if (!form.dot) done = explain_fallbacks(p, options, out);
       } else {

@@ -285,7 +285,7 @@ Result<std::string> Session::explain(const NamedSource& statement, const RunOpti
   options.numbers_as_parameters = true;
   const NamedSource program{statement.name, "<program of " + statement.file + ">",
                             query->translation->program};
-  ASSIGN_OR_RETURN(const std::string kernels, explain_program(program, options, source_, {}, say_));
+  ASSIGN_OR_RETURN(const std::string kernels, explain_program(program, options, source_, {.encode = run.engine.encode}, say_));
   return "-- SQL\n" + text_of(statement) + "\n\n" + plan + "\n-- program\n" + program.text +
          "\n-- kernels\n" + kernels;
 }
