@@ -60,6 +60,7 @@ TEST(RandomEngine, AgreesWithTheReferenceInterpreter) {
   constexpr const char* targets[] = {"sm_61", "sm_86", "sm_90"};
   constexpr outliner::Mode modes[] = {outliner::Mode::full, outliner::Mode::flow, outliner::Mode::full,
                                       outliner::Mode::none};
+  constexpr Encode encodings[] = {Encode::packed, Encode::narrow, Encode::plain};
   // Functions of libdevice stay on the host: their last digits differ from the C library's, and programs may make anything of that.
   libdevice::Math math({});
   const auto plannable = [](const std::string& text) {
@@ -113,7 +114,7 @@ TEST(RandomEngine, AgreesWithTheReferenceInterpreter) {
       ASSERT_EQ(want.ok(), failure.empty()) << text;
       auto device = open_simulator(target);
       Engine engine(**device, tables);
-      auto plan = engine.plan(*compiled, sources, {}, timings);
+      auto plan = engine.plan(*compiled, sources, {.encode = encodings[(seed / 2 + turn) % 3]}, timings);
       ASSERT_TRUE(plan.ok()) << plan.error().message << text;
       ++programs;
       const auto& kernels_of_all = compiled->outlined.kernels;

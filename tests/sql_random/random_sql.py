@@ -549,11 +549,11 @@ def cells(rows, types):
 
 
 class Rndn:
-    def __init__(self, program, folder, device):
+    def __init__(self, program, folder, device, encode):
         self.command = [program, 'sql', '-', '--data', str(folder), '--no-cache', '--format',
                         'json', '--device', device]
         if device != 'cpu':
-            self.command += ['--backend', 'rndn']
+            self.command += ['--backend', 'rndn', '--encode', encode]
 
     def run(self, queries):
         """For each query its rows, or the error as text."""
@@ -587,6 +587,7 @@ def main():
     parser.add_argument('--schemas', type=int, default=10)
     parser.add_argument('--queries', type=int, default=50, help='for each schema')
     parser.add_argument('--device', default='cpu')
+    parser.add_argument('--encode', default='narrow', help='of columns on the device')
     parser.add_argument('--keep', help='a folder for the tables of schemas with differences')
     parser.add_argument('--show', type=int, default=5, help='differences shown in full')
     options = parser.parse_args()
@@ -632,7 +633,7 @@ def main():
             answers.append((types, rows))
         kept = False
         for query, (types, wanted), got in zip(
-                queries, answers, Rndn(options.rndn, folder, options.device).run(queries)):
+                queries, answers, Rndn(options.rndn, folder, options.device, options.encode).run(queries)):
             if isinstance(got, str):
                 if got.startswith('input') and REFUSED.search(got):
                     counts['refused by rndn'] += 1

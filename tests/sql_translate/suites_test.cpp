@@ -4,8 +4,10 @@
 // generated data.
 #include <gtest/gtest.h>
 
+#include <bit>
 #include <fstream>
 #include <map>
+#include <optional>
 #include <sstream>
 
 #include "assembler/isa/isa.h"
@@ -102,21 +104,23 @@ struct Query {
   bool may_be_empty = false;  // below scale 1
 };
 
+Result<std::string> file_of(const Query& query, const std::string& folder, const char* ending) {
+  return read_file(fmt::format("{}/{}/{}.{}", RNDN_SOURCE_DIR, folder, query.name, ending));
+}
+
+Result<sql::Translation> translation_of(const Query& query, const std::vector<std::string>& names) {
+  ASSIGN_OR_RETURN(const std::string json, file_of(query, "tests/sql_translate/plans", "json"));
+  ASSIGN_OR_RETURN(const sql::Plan plan, sql::read_plan(json));
+  ASSIGN_OR_RETURN(const sql::Catalog catalog, catalog_of(*query.suite->source, plan));
+  return sql::translate(plan, catalog, names);
+}
+
 class Translated : public ::testing::TestWithParam<Query> {
  protected:
   static void TearDownTestSuite() {
     for (Suite& suite : suites) suite.oracle.reset(), suite.source.reset();
   }
-  Result<std::string> file(const std::string& folder, const char* ending) const {
-    return read_file(fmt::format("{}/{}/{}.{}", RNDN_SOURCE_DIR, folder, GetParam().name, ending));
-  }
-
-  Result<sql::Translation> translation() {
-    ASSIGN_OR_RETURN(const std::string json, file("tests/sql_translate/plans", "json"));
-    ASSIGN_OR_RETURN(const sql::Plan plan, sql::read_plan(json));
-    ASSIGN_OR_RETURN(const sql::Catalog catalog, catalog_of(source(), plan));
-    return sql::translate(plan, catalog, wanted_.names);
-  }
+  Result<sql::Translation> translation() { return translation_of(GetParam(), wanted_.names); }
   data::Source& source() { return *GetParam().suite->source; }
   void proven(const char* target, const char* witness) const {
     record_status("sql", fmt::format("{} {}", GetParam().suite->scheme.name, GetParam().name), target,
@@ -125,7 +129,7 @@ class Translated : public ::testing::TestWithParam<Query> {
   void SetUp() override {
     Suite& suite = *GetParam().suite;
     suite.open();
-    const Result<std::string> text = file(suite.texts, "sql");
+    const Result<std::string> text = file_of(GetParam(), suite.texts, "sql");
     ASSERT_TRUE(text.ok()) << text.error().message;
     oracle_text_ = *text;
     wanted_ = suite.oracle->query(oracle_text_);
@@ -190,6 +194,58 @@ std::vector<Query> ssb_queries() {
   }
   return queries;
 }
+
+// --- Columns in every encoding ---
+
+// Bytes that kernels must move, those of the library too.
+uint64_t bytes_of(const std::vector<runtime::KernelReport>& kernels) {
+  uint64_t bytes = 0;
+  for (const runtime::KernelReport& k : kernels)
+    bytes += k.floor_bytes * (k.kind == "library" ? 1 : k.launches);
+  return bytes;
+}
+
+bool same_bytes(const Rows& a, const Rows& b) {
+  const auto same = [](const Cell& x, const Cell& y) {
+    const auto *p = std::get_if<double>(&x), *q = std::get_if<double>(&y);
+    return p && q ? std::bit_cast<uint64_t>(*p) == std::bit_cast<uint64_t>(*q) : x == y;
+  };
+  return a.names == b.names &&
+         std::equal(a.rows.begin(), a.rows.end(), b.rows.begin(), b.rows.end(),
+                    [&](const std::vector<Cell>& x, const std::vector<Cell>& y) {
+                      return std::equal(x.begin(), x.end(), y.begin(), y.end(), same);
+                    });
+}
+
+// The rows of every query are the same bytes whatever the columns' encoding is, and kernels move
+// at most `most` of the bytes that they move of plain columns.
+void answers_alike(const std::vector<Query>& queries, double most) {
+  std::map<runtime::Encode, uint64_t> moved;
+  for (const Query& query : queries) {
+    SCOPED_TRACE(query.name);
+    query.suite->open();
+    std::optional<Rows> plain;
+    for (runtime::Encode encode :
+         {runtime::Encode::plain, runtime::Encode::narrow, runtime::Encode::packed}) {
+      const Result<sql::Translation> t = translation_of(query, {});
+      ASSERT_TRUE(t.ok()) << t.error().message;
+      std::vector<runtime::KernelReport> kernels;
+      const Result<Rows> got =
+          run_on_simulator(*t, query.suite->source->schema(), data::SourceTables(query.suite->source),
+                           "sm_90", 0.0, nullptr, &kernels, encode);
+      ASSERT_TRUE(got.ok()) << got.error().message << t->program;
+      if (!plain) plain = *got;
+      EXPECT_TRUE(same_bytes(*got, *plain)) << static_cast<int>(encode) << "\n" << t->program;
+      moved[encode] += bytes_of(kernels);
+    }
+  }
+  for (runtime::Encode encode : {runtime::Encode::narrow, runtime::Encode::packed})
+    EXPECT_LE(static_cast<double>(moved[encode]),
+              most * static_cast<double>(moved[runtime::Encode::plain]));
+}
+
+TEST(Encodings, TpchAnswersAlikeAndMovesFewerBytes) { answers_alike(tpch_queries(), 0.85); }
+TEST(Encodings, SsbAnswersAlikeAndMovesFewerBytes) { answers_alike(ssb_queries(), 0.85); }
 std::string case_name(const ::testing::TestParamInfo<Query>& info) {
   std::string name = info.param.name;
   std::replace(name.begin(), name.end(), '.', '_');

@@ -137,7 +137,8 @@ Result<Rows> run_on_reference(const sql::Translation& translation, const data::S
 Result<Rows> run_on_simulator(const sql::Translation& translation, const data::Schema& schema,
                               const reference::Tables& tables, std::string_view target,
                               const Cell& null, uint64_t* walked_again,
-                              std::vector<runtime::KernelReport>* kernels) {
+                              std::vector<runtime::KernelReport>* kernels,
+                              runtime::Encode encode) {
   SourceManager sources;
   const FileId file = sources.add("query.hir", translation.program);
   DiagnosticSink sink;
@@ -154,9 +155,10 @@ Result<Rows> run_on_simulator(const sql::Translation& translation, const data::S
   runtime::Engine engine(*device, tables);
   runtime::EngineOptions options;
   options.allow_fallback = false;
+  options.encode = encode;
   ASSIGN_OR_RETURN(const std::unique_ptr<runtime::Engine::Plan> plan,
                    engine.plan(compiled, sources, options, timings));
-  ASSIGN_OR_RETURN(std::vector<reference::Value> results, engine.run(*plan, timings));
+  ASSIGN_OR_RETURN(std::vector<reference::Value> results, engine.run(*plan, timings, nullptr, walked_again ? nullptr : kernels));
   if (walked_again) {
     ASSIGN_OR_RETURN(results, engine.run(*plan, timings, nullptr, kernels, nullptr, walked_again));
   }

@@ -27,10 +27,11 @@ Result<Rows> run_on_reference(const sql::Translation& translation, const data::S
 
 // The same on the simulator, without fallback to the interpreter for what belongs on the device.
 // With `walked_again` it runs twice, and that gets the texts that the host read the second time;
-// `kernels` gets what ran then.
+// `kernels` gets what ran last.
 Result<Rows> run_on_simulator(const sql::Translation& translation, const data::Schema& schema,
                               const reference::Tables& tables, std::string_view target,
                               const Cell& null = 0.0, uint64_t* walked_again = nullptr,
-                              std::vector<runtime::KernelReport>* kernels = nullptr);
+                              std::vector<runtime::KernelReport>* kernels = nullptr,
+                              runtime::Encode encode = runtime::Encode::narrow);
 
 }  // namespace rndn::testing
