@@ -87,7 +87,7 @@ Translator::Groups Translator::group(SpaceId rows, const std::vector<Cell>& keys
     chosen.push_back(v);
   };
   for (const Cell& key : keys) {
-    add(key.value);
+    for (VectorId v : words_of(key.value)) add(v);
     if (!is_none(key.valid)) add(key.valid);
   }
   if (chosen.empty()) chosen.push_back(g_.spread(keys[0].value, rows));
@@ -133,6 +133,29 @@ VectorId Translator::reduce(const Groups& g, std::string_view builtin, VectorId 
   return g_.call("@raze(", {each}, type, g.space, builtin, bounds);
 }
 
+// For each row the value of its group: groups are runs of the rows in their order, and where runs
+// begin is counted.
+VectorId Translator::of_own_group(const Groups& g, VectorId v) {
+  if (g.one || g.frame || g_[v].space == one_row) return v;
+  const BasicType whole = BasicType::i64;
+  const Bounds numbers = Bounds::of(0, static_cast<__int128>(g_[g.rows].most_rows));
+  const VectorId rows = g_.call("@raze(", {g.cells}, whole, g_.space(g_[g.rows].most_rows),
+                                "rows_by_group", numbers);
+  g_.change(rows).unique = true;
+  g_.set_witness(g_[rows].space, rows);
+  const auto everywhere = [&](SpaceId s) { return g_.spread(g_.integer(BasicType::boolean, 0), s); };
+  const VectorId sizes = reduce(g, "len", nothing, numbers);
+  const VectorId begins = g_.map(
+      "minus", {scan("sum", sizes, everywhere(g.space), numbers), sizes}, whole, numbers);
+  const VectorId heads = g_.call(
+      "@index_a(", {everywhere(g_[rows].space), begins, g_.integer(BasicType::boolean, 1)},
+      BasicType::boolean, g_[rows].space, "heads");
+  const VectorId number =
+      g_.map("minus", {scan("sum", heads, everywhere(g_[rows].space), numbers),
+                       g_.integer(whole, 1)}, whole, numbers);
+  return g_.pick(v, scatter(g.rows, rows, number));
+}
+
 // A sum in 128 bits: of quotients and of remainders by 2^32, again and again until 64 bits hold the
 // sums, put together for each group. Exact for up to 2^31 rows.
 VectorId Translator::wide_sum(const Groups& g, VectorId v, Bounds each, Bounds counts) {
@@ -161,7 +184,9 @@ Cell Translator::aggregate_cell(const Expression& e, const Relation& in, const G
   const PlaceScope scope(place_, e.place);
   const Aggregate f = e.aggregate_function;
   if (const auto rule = statistic(f)) {
-    if (!g.frame) return (this->*rule)(e, in, g);
+    const bool of_frames = rule == &Translator::moments || rule == &Translator::quantile ||
+                           rule == &Translator::count_if;
+    if (!g.frame || of_frames) return (this->*rule)(e, in, g);
     fail("the aggregate {} of a window has no translation", name_of(f));
     return failed(e.type);
   }
@@ -261,24 +286,20 @@ Cell Translator::aggregate_cell(const Expression& e, const Relation& in, const G
       const std::string_view builtin = is_min ? "min" : "max";
       const VectorId v = g_.spread(x.value, g.rows);
       const BasicType type = g_[v].type;
-      if (hir::is_text(type)) {
+      if (hir::is_text(type) || (hir::is_wide(type) && !g.frame)) {
         // By ranks: the place of each row in the order, those without a value last or first of all.
+        const Cell value{v, nothing, x.type};
         if (g.one) {
           const SpaceId counting = is_none(counted) ? g.rows : g_.kept(g.rows, counted);
           const VectorId values = is_none(counted) ? v : g_.keep(counting, v);
-          const VectorId o = g_.call("@order(", {values}, BasicType::i64, g_.space(most_rows),
-                                     "order", counts, fmt::format(", {}:bool)", is_min ? 1 : 0));
-          return unless_empty(
-              g_.call("@take(1:i64, ", {g_.pick(values, o)}, type, one_row, builtin));
+          const SortKey keys[] = {{{values, nothing, x.type}, !is_min}};
+          return unless_empty(g_.call("@take(1:i64, ", {g_.pick(values, permutation(counting, keys))},
+                                      type, one_row, builtin));
         }
-        VectorId o;
-        if (is_none(counted))
-          o = g_.call("@order(", {v}, BasicType::i64, g_.space(most_rows), "order", counts,
-                      ", 1:bool)");
-        else
-          o = g_.call("@order(", {g_.call("@list(", {g_.spread(counted, g.rows), v}, BasicType::i64, g.rows, "keys")},
-                      BasicType::i64, g_.space(most_rows), "order", counts, is_min ? ", (0,1):bool)" : ", (1,1):bool)");
-        g_.change(o).unique = true;
+        std::vector<SortKey> keys{{value}};
+        if (!is_none(counted))
+          keys.insert(keys.begin(), {{g_.spread(counted, g.rows), nothing, truth}, is_min});
+        const VectorId o = permutation(g.rows, keys);
         const VectorId ranks = g_.call(
             "@index_a(", {g_.spread(g_.integer(BasicType::i64, 0), g.rows), o, g_.rows(g.rows)},
             BasicType::i64, g.rows, "rank", counts);
@@ -286,17 +307,9 @@ Cell Translator::aggregate_cell(const Expression& e, const Relation& in, const G
       }
       VectorId values = v;
       if (!is_none(counted)) {
-        const std::optional<__int128> limit = limit_of(type, is_min);
-        VectorId other;
-        if (limit && type == BasicType::date)  // which no literal has
-          other = g_.map("plus", {g_.integer(type, 0), g_.integer(BasicType::i32, *limit)}, type);
-        else if (limit)
-          other = g_.integer(type, *limit);
-        else if (hir::is_float(type))  // beyond every value that is a number
-          other = g_.map("div", {g_.real(type, is_min ? 1 : -1), g_.real(type, 0)}, type);
-        else
-          return refuse(fmt::format("of nullable {}", type_name(x.type)));
-        values = g_.select(counted, v, other);
+        const VectorId beyond = end_of(type, is_min);
+        if (is_none(beyond)) return refuse(fmt::format("of nullable {}", type_name(x.type)));
+        values = g_.select(counted, v, beyond);
       }
       VectorId found = reduce(g, builtin, values, g_[v].bounds);
       if (const VectorId nan = hir::is_float(type) ? is_nan(v) : nothing; !is_none(nan)) {

@@ -124,6 +124,8 @@ Cell Translator::cast_to_text(const Cell& c, Type to) {
       return text_cell(to, "of_decimal", {c, integer(c.type.width), integer(c.type.scale)});
     case TypeId::date: return text_cell(to, "of_date", {c});
     case TypeId::timestamp: return text_cell(to, "of_timestamp", {c});
+    case TypeId::timestamptz:
+      return text_cell(to, "concat", {text_cell(to, "of_timestamp", {c}), {g_.text(BasicType::str, "+00"), nothing, to}});
     case TypeId::time: return text_cell(to, "of_time", {c});
     default: break;
   }
@@ -144,7 +146,8 @@ Cell Translator::cast_from_text(const Cell& c, Type to, bool tries) {
     case TypeId::real: return called("to_f32", {c});
     case TypeId::double_: return called("to_f64", {c});
     case TypeId::date: return called("to_date", {c});
-    case TypeId::timestamp: return called("to_timestamp", {c});
+    case TypeId::timestamp:
+    case TypeId::timestamptz: return called("to_timestamp", {c});
     case TypeId::time: return called("to_time", {c});
     case TypeId::hugeint: return called("to_hugeint", {c});
     case TypeId::decimal: {
@@ -219,15 +222,17 @@ Cell Translator::cast_cell(const Cell& c, Type to, bool tries) {
     const double most = static_cast<double>(power_of_ten(to.width) - 1);
     return whole_of(c, g_.map("round", {scaled}, BasicType::f64), to, -most, most, tries);
   }
-  if (from.id == TypeId::date && to.id == TypeId::timestamp)
-    return strict(to, micros_of(c), {&c, 1});
-  if (from.id == TypeId::timestamp && to.id == TypeId::date)
+  if (is_moment(from) && is_timestamp(to)) return strict(to, micros_of(c), {&c, 1});
+  if (is_timestamp(from) && to.id == TypeId::date)
     return strict(to, date_of(days_of(c)), {&c, 1});
-  if (from.id == TypeId::timestamp && to.id == TypeId::time)
+  if (is_timestamp(from) && to.id == TypeId::time)
     return strict(to, time_of_day(c), {&c, 1});
   return refuse();
 }
 Cell Translator::cast(const Expression& e, std::span<const Cell> a, std::string_view) {
+  const Expression& inner = plan_[plan_.of(e.arguments)[0]];
+  if (inner.kind == Expression::call && inner.function == Function::error)
+    return raised_as(e.type, evaluate(plan_.of(inner.arguments)[0], std::span<const Cell>()));
   return cast_cell(a[0], e.type, e.tries);
 }
 

@@ -4,7 +4,8 @@
 // "chrono-Compatible Low-Level Date Algorithms"), computed element by element, so that all of it is
 // arithmetic on the device. Weeks begin on Monday and belong to the year of their Thursday (ISO
 // 8601). An interval is months, days and microseconds, added in this order; the day of the month is
-// cut to the month's last. Left out: zones, infinite dates, intervals as results.
+// cut to the month's last. TIMESTAMPTZ is an instant, shown and taken apart in UTC, the only zone.
+// Left out: other zones, infinite dates, intervals as results.
 #include <algorithm>
 #include <optional>
 
@@ -40,7 +41,7 @@ VectorId Translator::floor_mod(VectorId x, int64_t by) {
 
 // Days since 1970, of DATE or TIMESTAMP.
 VectorId Translator::days_of(const Cell& c) {
-  if (c.type.id == TypeId::timestamp) return floor_div(c.value, day_us);
+  if (is_timestamp(c.type)) return floor_div(c.value, day_us);
   return g_.cast(g_.map("minus", {c.value, g_.zero(BasicType::date)}, BasicType::i32, g_[c.value].bounds), whole);
 }
 // Microseconds, of DATE, TIMESTAMP or TIME.
@@ -99,7 +100,7 @@ VectorId Translator::monday_of(VectorId days) {
 
 Cell Translator::date_part(const Expression& e, std::span<const Cell> a, std::string_view part) {
   const Cell& c = a[0];
-  const bool has_date = c.type.id == TypeId::date || c.type.id == TypeId::timestamp;
+  const bool has_date = is_moment(c.type);
   if (!has_date && c.type.id != TypeId::time) {
     no_rule(e, a);
     return failed(e.type);
@@ -189,8 +190,6 @@ const Unit* unit_of(const Graph& g, const Cell& name) {
       if (!n.empty() && n == *text) return &u;
   return nullptr;
 }
-
-bool is_moment(Type t) { return t.id == TypeId::date || t.id == TypeId::timestamp; }
 
 }  // namespace
 

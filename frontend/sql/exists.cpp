@@ -155,8 +155,8 @@ VectorId Translator::met_by_another(const Relation& left, const Relation& right,
   if (error_) return nothing;
   unify(x, y);
   const BasicType type = g_[y.value].type;
-  const std::optional<__int128> least = limit_of(type, false), greatest = limit_of(type, true);
-  if (error_ || type == BasicType::boolean || !least || !greatest) return nothing;
+  if (error_ || type == BasicType::boolean || hir::is_wide(type) || !limit_of(type, true))
+    return nothing;
   const bool nulls_differ = differs->comparison == Function::distinct_from;
   Relation counted{right.space, right.mask, {}};
   for (const Key& k : keys) {
@@ -179,7 +179,7 @@ VectorId Translator::met_by_another(const Relation& left, const Relation& right,
   for (const bool is_greatest : {false, true}) {
     const VectorId there =
         is_none(value.valid) ? value.value
-                             : g_.select(value.valid, value.value, g_.integer(type, is_greatest ? *least : *greatest));
+                             : g_.select(value.valid, value.value, end_of(type, !is_greatest));
     ends.columns.push_back({reduce(g, is_greatest ? "max" : "min", there, g_[there].bounds), nothing, y.type});
   }
   if (!is_none(value.valid))

@@ -177,16 +177,61 @@ Cell Translator::constant(const Constant& c) {
     const double of = std::isnan(c.real) ? 0 : c.real > 0 ? 1 : -1;  // which no literal has
     return {g_.map("div", {g_.real(type, of), g_.real(type, 0)}, type), nothing, c.type};
   }
-  if (type == BasicType::date && (c.integer < -354285 || c.integer > 2932896)) {
-    // No literal has it: days from one that has.
-    const VectorId days = g_.integer(BasicType::i32, c.integer);
-    return {g_.map("plus", {g_.integer(type, 0), days}, type, Bounds::of(c.integer, c.integer)),
-            nothing, c.type};
-  }
+  if (type == BasicType::date) return {date_literal(c.integer), nothing, c.type};
   if (c.type.id == TypeId::interval)
     return {g_.integer(type, c.integer), nothing, c.type, g_.integer(type, c.days),
             g_.integer(type, c.micros)};
   return {g_.integer(holding(type, Bounds::of(c.integer, c.integer)), c.integer), nothing, c.type};
+}
+
+// A day since 1970; days that no literal has are counted from one that has.
+VectorId Translator::date_literal(__int128 days) {
+  const BasicType type = BasicType::date;
+  if (days >= -354285 && days <= 2932896) return g_.integer(type, days);
+  const VectorId from = g_.integer(type, 0), by = g_.integer(BasicType::i32, days);
+  return g_.map("plus", {from, by}, type, Bounds::of(days, days));
+}
+
+// The least or greatest value of a type, of floats infinity; none: it has no such value here.
+VectorId Translator::end_of(BasicType type, bool greatest) {
+  if (hir::is_float(type))
+    return g_.map("div", {g_.real(type, greatest ? 1 : -1), g_.real(type, 0)}, type);
+  const std::optional<__int128> limit = limit_of(type, greatest);
+  if (!limit) return nothing;
+  return type == BasicType::date ? date_literal(*limit) : g_.integer(type, *limit);
+}
+
+// A 128-bit integer as integers of 64 bits that are equal, and in the same order, as it is: digits
+// to base 2^62, the highest first, all of the number's sign. Others stay as they are.
+std::vector<VectorId> Translator::words_of(VectorId v) {
+  const BasicType type = g_[v].type;
+  if (!hir::is_wide(type)) return {v};
+  constexpr __int128 base = __int128{1} << 62, most = ((__int128{1} << 126) - 1) * 2 + 1;
+  const Bounds b = g_[v].bounds.known ? g_[v].bounds : Bounds::of(-most - 1, most);
+  if (b.fits_i64()) return {g_.cast(v, BasicType::i64)};
+  const VectorId by = g_.integer(type, base);
+  const VectorId high = g_.map("div", {v, by}, type, Bounds::of(b.least / base, b.most / base));
+  const VectorId low = g_.map("minus", {v, g_.map("mul", {high, by}, type)}, type,
+                              Bounds::of(b.least < 0 ? 1 - base : 0, b.most > 0 ? base - 1 : 0));
+  std::vector<VectorId> words = words_of(high);
+  words.push_back(g_.cast(low, BasicType::i64));
+  return words;
+}
+
+// error(text), which ends the query where it counts.
+Cell Translator::raised_as(Type type, const Cell& message) {
+  const std::optional<std::string> text = g_[message.value].text;
+  if (!text) {
+    fail("the function error has a translation with a constant text alone");
+    return failed(type);
+  }
+  const bool of_subquery = text->starts_with("More than one row returned by a subquery");
+  const VectorId never = g_.integer(BasicType::boolean, 0);
+  return {demanded(g_.zero(basic_of(type)), never, {}, of_subquery ? several_rows : *text), nothing,
+          type};
+}
+Cell Translator::raised(const Expression& e, std::span<const Cell> a, std::string_view) {
+  return raised_as(e.type, a[0]);
 }
 
 // Zeros where `valid` is false.

@@ -14,7 +14,8 @@
 // What is left of the condition is a mask over what was joined. Outer joins append the rows that
 // found none, whose other side's columns are zeros under false. Null keys meet nothing, but nulls
 // where the condition is IS NOT DISTINCT FROM.
-// Left out: scalar subqueries that may give several rows.
+// A scalar subquery is LEFT of which each row finds one row at most, which is required where keys
+// do not prove it.
 #include <algorithm>
 
 #include "frontend/sql/translator.h"
@@ -81,6 +82,19 @@ std::vector<Translator::Key> Translator::keys_of(const On& on, const Relation& l
   }
   for (Key& k : keys)
     if (g_[k.left.value].type != g_[k.right.value].type) unify(k.left, k.right);
+  if (error_) return keys;
+  // NaN meets NaN: zeros that a key beside them tells from other zeros.
+  for (size_t k = 0, all = keys.size(); k < all; ++k) {
+    if (!hir::is_float(g_[keys[k].left.value].type)) continue;
+    const VectorId nans[] = {is_nan(keys[k].left.value), is_nan(keys[k].right.value)};
+    if (is_none(nans[0]) || is_none(nans[1])) continue;
+    Key flags{{nans[0], nothing, truth}, {nans[1], nothing, truth}};
+    for (Cell* c : {&keys[k].left, &keys[k].right}) {
+      const VectorId nan = nans[c == &keys[k].right];
+      c->value = g_.select(nan, g_.zero(g_[c->value].type), c->value);
+    }
+    keys.push_back(flags);
+  }
   return keys;
 }
 
@@ -277,10 +291,17 @@ Translator::Pairs Translator::pairs(const Relation& left, const Relation& right,
     VectorId p = nothing, q = nothing;
     const VectorId base = base_key(x.value, p);
     if (builtin == "eq" && !is_none(base) && base == base_key(y.value, q) && !is_none(p) &&
-        !is_none(q))
+        !is_none(q)) {
       columns.push_back({builtin, p, q});
-    else
+    } else if (builtin == "eq") {
+      const std::vector<VectorId> a = words_of(x.value), b = words_of(y.value);
+      if (a.size() == b.size())
+        for (size_t i = 0; i < a.size(); ++i) columns.push_back({builtin, a[i], b[i]});
+      else
+        columns.push_back({builtin, x.value, y.value});
+    } else {
       columns.push_back({builtin, x.value, y.value});
+    }
   };
   for (const Key& k : keys) {
     Cell x = k.left, y = k.right;
@@ -406,9 +427,23 @@ Relation Translator::inner(const Relation& left, const Relation& right, std::vec
   return joined;
 }
 
+// Row numbers of a space, of which none stands twice, or the query ends with an error: each is the
+// last to write its own place at its row.
+VectorId Translator::once_each(VectorId rows, SpaceId of) {
+  const BasicType whole = BasicType::i64;
+  const VectorId place = g_.rows(g_[rows].space);
+  const VectorId nowhere =
+      g_.call("@vector(", {g_.count(of), g_.integer(whole, 0)}, whole, of, "nowhere");
+  const VectorId last = g_.call("@index_a(", {nowhere, rows, place}, whole, of, "last");
+  const VectorId own = g_.map("eq", {g_.pick(last, rows), place}, BasicType::boolean);
+  const VectorId out = g_.require(own, rows, several_rows, place_);
+  g_.change(out).unique = true;
+  return out;
+}
+
 // LEFT, or FULL where `keeps_right`: pairs, then the rows that found none.
 Relation Translator::outer(const Relation& left, const Relation& right, std::vector<Key> keys,
-                           const On& on, bool keeps_right) {
+                           const On& on, bool keeps_right, bool is_single) {
   const auto under = [&](Relation& r, VectorId there) {
     for (Cell& c : r.columns) {
       const VectorId valid = g_.and_(c.valid, there);
@@ -445,7 +480,8 @@ Relation Translator::outer(const Relation& left, const Relation& right, std::vec
   joined.space = pair.space;
   residual(joined, on, SIZE_MAX, true);
   const SpaceId matched = is_none(joined.mask) ? pair.space : g_.kept(pair.space, joined.mask);
-  const VectorId left_rows = matched == pair.space ? pair.left : g_.keep(matched, pair.left);
+  VectorId left_rows = matched == pair.space ? pair.left : g_.keep(matched, pair.left);
+  if (is_single && !g_[left_rows].unique) left_rows = once_each(left_rows, p.space);
   const VectorId right_rows = matched == pair.space ? pair.right : g_.keep(matched, pair.right);
   const auto lonely = [&](SpaceId space, VectorId rows) {
     const VectorId found =
@@ -480,7 +516,7 @@ Relation Translator::outer(const Relation& left, const Relation& right, std::vec
   }
   g_.set_witness(g_[all_left].space, all_left);
   // Each row on the left stands there once where it finds one at most.
-  const bool once = !keeps_right && g_[pair.left].unique;
+  const bool once = !keeps_right && (is_single || g_[pair.left].unique);
   if (once) g_.change(all_left).unique = true;
   g_.add_identity(g_[all_left].space, {all_left, all_right});
   if (once) g_.inherit_identities(g_[all_left].space, p.space, all_left);
@@ -604,7 +640,7 @@ Cell Translator::mark(const Relation& left, const Relation& right, std::vector<K
   bool nullable = false;
   for (const Key& k : keys)
     nullable = nullable || (!k.nulls_equal && !(is_none(k.left.valid) && is_none(k.right.valid)));
-  const bool one_key = only_keys && keys.size() == 1;
+  const bool one_key = only_keys && keys.size() == 1 && !hir::is_wide(g_[keys[0].left.value].type);
   VectorId found = nothing;
   if (one_key &&
       (!keys[0].nulls_equal || (is_none(keys[0].left.valid) && is_none(keys[0].right.valid)))) {
@@ -733,16 +769,8 @@ Relation Translator::join(const Node& n) {
   if (type == JoinType::inner) {
     joined = inner(left, right, std::move(keys), on);
   } else {
-    if (type == JoinType::single) {
-      std::vector<VectorId> parts;
-      for (const Key& k : keys) {
-        parts.push_back(k.right.value);
-        if (!is_none(k.right.valid)) parts.push_back(k.right.valid);
-      }
-      if (right.space != one_row && !g_.tell_apart(right.space, parts))
-        fail("a scalar subquery that may give several rows has no translation");
-    }
-    joined = outer(left, right, std::move(keys), on, type == JoinType::full);
+    joined = outer(left, right, std::move(keys), on, type == JoinType::full,
+                   type == JoinType::single);
   }
   if (error_) return {};
   if (is_swapped)

@@ -21,14 +21,11 @@ Cell Translator::arithmetic(const Expression& e, std::span<const Cell> a,
     no_rule(e, a);
     return failed(e.type);
   };
-  const auto is_moment = [](Type t) {
-    return t.id == TypeId::date || t.id == TypeId::timestamp;
-  };
   if (a.size() == 2 && a[1].type.id == TypeId::interval && is_moment(a[0].type))
     return shifted(e.type, a[0], a[1], builtin == "minus");
   if (a.size() == 2 && builtin == "plus" && a[0].type.id == TypeId::interval && is_moment(a[1].type))
     return shifted(e.type, a[1], a[0], false);
-  if (a.size() == 2 && builtin == "plus" && e.type.id == TypeId::timestamp &&
+  if (a.size() == 2 && builtin == "plus" && is_timestamp(e.type) &&
       (a[0].type.id == TypeId::time) != (a[1].type.id == TypeId::time) &&
       (a[0].type.id == TypeId::date) != (a[1].type.id == TypeId::date))
     return strict(e.type, g_.map("plus", {micros_of(a[0]), micros_of(a[1])}, BasicType::i64), a);

@@ -35,7 +35,7 @@ VectorId Translator::permutation(SpaceId space, std::span<const SortKey> keys) {
     const VectorId v = key.cell.value;
     if (key.descending && hir::is_float(g_[v].type))
       add(g_.map("neq", {v, v}, BasicType::boolean), false);
-    add(v, !key.descending);
+    for (VectorId word : words_of(v)) add(word, !key.descending);
   }
   if (columns.empty()) return nothing;
   const VectorId list = columns.size() == 1

@@ -415,6 +415,7 @@ class Reader {
       const bool counts_rows = name == "count" && list(json, "children").empty();
       e.aggregate_function = static_cast<Aggregate>(
           applied(aggregates, "aggregate", counts_rows ? "count_star" : name, json, depth, e));
+      e.quantile = quantile(json);
     } else {
       w.function =
           static_cast<WindowFunction>(applied(window_functions, "function", kind, json, depth, e));
@@ -438,8 +439,11 @@ class Reader {
     return plan_.expressions.add(e);
   }
 
-  // The one quantile of an aggregate, from 0 to 1, from least to greatest.
-  double quantile(const Json& data) {
+  // The one quantile of an aggregate, from 0 to 1, from least to greatest; 0 of other aggregates.
+  double quantile(const Json& json) {
+    const Json* function_data = field(json, "function_data");
+    if (!function_data || !field(*function_data, "quantiles")) return 0;
+    const Json& data = *function_data;
     const Json& all = list(data, "quantiles");
     if (all.size() != 1 || boolean(data, "desc"))
       return fail("quantiles in descending order, or several at once, have no translation"), 0;
@@ -459,8 +463,7 @@ class Reader {
     e.aggregate_function = static_cast<Aggregate>(applied(aggregates, "aggregate", name, json, depth, e));
     if (field(json, "order_bys")) fail("the aggregate {} with ORDER BY has no translation", name);
     e.distinct = text_of(json, "aggregate_type") == "DISTINCT";
-    if (const Json* data = field(json, "function_data"); data && field(*data, "quantiles"))
-      e.quantile = quantile(*data);
+    e.quantile = quantile(json);
     if (const Json* filter = field(json, "filter")) e.filter = expression(*filter, depth + 1);
     return plan_.expressions.add(e);
   }

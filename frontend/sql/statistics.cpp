@@ -1,11 +1,12 @@
 // Aggregates beyond sums and extremes: moments, quantiles, rows chosen by an order, texts joined.
 //
 // Variances and covariances are of sums of products. Those of integers and decimals are exact, in
-// 128 bits, where bounds prove that they fit; all else is floats less their mean over all rows, so
-// that little cancels where groups lie near each other.
+// 128 bits, where bounds prove that they fit; all else is floats less the mean of their group, or of
+// their window's partition (two passes; Chan, Golub, LeVeque, The American Statistician 37, 1983).
 // Quantiles and the row of an extreme come from one order of all rows by group, by whether they
-// count, and by value: a group's least place in it is where its rows begin. Left out: groups of
-// floats whose means lie hundreds of their deviations apart lose digits of their variances.
+// count, and by value: a group's least place in it is where its rows begin; in windows the ranks of
+// a frame's rows are searched (windows.cpp). Left out: frames of floats whose means lie thousands of
+// their deviations from their partition's lose digits of their variances.
 #include <algorithm>
 #include <cmath>
 
@@ -49,6 +50,29 @@ static ExpressionId exact_part(const Plan& plan, ExpressionId id) {
   return is_exact(from) && from.id != TypeId::hugeint ? inner : id;
 }
 
+// For each row the mean of the rows that count of its group, in a window of its partition: a number
+// near to what it is taken from. Zero where the mean is no number.
+VectorId Translator::mean_of(const Groups& g, const Counted& c, VectorId v) {
+  Groups all = g;
+  Frame partition;
+  VectorId number = c.number;
+  if (g.frame) {
+    partition = *g.frame;
+    partition.begin = partition.partition.first;
+    partition.end = partition.partition.end;
+    partition.some = nothing;
+    partition.from_head = partition.to_end = true;
+    all.frame = &partition;
+    const VectorId counted = is_none(c.rows) ? g_.integer(truth, 1) : c.rows;
+    number = reduce(all, "sum", g_.cast(g_.spread(counted, g.rows), whole), {});
+  }
+  const VectorId safe = g_.select(g_.map("gt", {number, g_.integer(whole, 0)}, truth),
+                                  g_.cast(number, real), g_.real(real, 1));
+  const VectorId mean = g_.map("div", {reduce(all, "sum", v, {}), safe}, real);
+  const VectorId finite = g_.map("lt", {g_.map("abs", {mean}, real), end_of(real, true)}, truth);
+  return of_own_group(all, g_.select(finite, mean, g_.real(real, 0)));
+}
+
 // n times the covariance: the sum of products of what lies apart from the means.
 VectorId Translator::co_moment(const Groups& g, const Counted& c, const Cell& x, const Cell& y) {
   const Bounds counts = Bounds::of(0, static_cast<__int128>(g_[g.rows].most_rows));
@@ -74,17 +98,9 @@ VectorId Translator::co_moment(const Groups& g, const Counted& c, const Cell& x,
       return divided(apart, g_.map("mul", {n, g_.real(real, unit)}, real));
     }
   }
-  Groups everything;
-  everything.one = true;
-  everything.rows = g.rows;
   const auto centred = [&](const Cell& cell) {
     const VectorId v = counting(cast_cell(cell, {TypeId::double_}).value);
-    const VectorId rows = is_none(c.rows) ? g_.count(g.rows)
-                                          : reduce(everything, "sum", g_.cast(g_.spread(c.rows, g.rows), whole), counts);
-    const VectorId some = g_.map("gt", {rows, g_.integer(whole, 0)}, truth);
-    const VectorId divisor = g_.select(some, g_.cast(rows, real), g_.real(real, 1));
-    const VectorId mean = divided(reduce(everything, "sum", v, {}), divisor);
-    return counting(g_.map("minus", {v, mean}, real));
+    return counting(g_.map("minus", {v, mean_of(g, c, v)}, real));
   };
   const VectorId a = centred(x), b = centred(y);
   const VectorId products = reduce(g, "sum", g_.map("mul", {a, b}, real), {});
@@ -143,8 +159,11 @@ Translator::Ordered Translator::ordered_rows(const Groups& g, VectorId counted, 
     keys.push_back(counted);
     directions += "0,";
   }
-  keys.push_back(value);
-  directions += descending ? "0" : "1";
+  for (VectorId word : words_of(value)) {
+    keys.push_back(word);
+    directions += directions.empty() || directions.back() == ',' ? "" : ",";
+    directions += descending ? "0" : "1";
+  }
   for (VectorId& k : keys) k = g_.spread(k, g.rows);
   const double most = g_[g.rows].most_rows;
   const Bounds places = Bounds::of(0, static_cast<__int128>(most));
@@ -152,13 +171,9 @@ Translator::Ordered Translator::ordered_rows(const Groups& g, VectorId counted, 
   out.rows = g_.call("@order(", {list}, whole, g_.space(most), "order", places, fmt::format(", ({}):bool)", directions));
   if (keys.size() == 1) out.rows = g_.call("@order(", {list}, whole, g_.space(most), "order", places, fmt::format(", {}:bool)", directions));
   g_.change(out.rows).unique = true;
-  if (g.one) {
-    out.first = g_.integer(whole, 0);
-  } else {
-    const VectorId ranks =
-        g_.call("@index_a(", {g_.spread(g_.integer(whole, 0), g.rows), out.rows, g_.rows(g.rows)}, whole, g.rows, "rank", places);
-    out.first = reduce(g, "min", ranks, places);
-  }
+  out.ranks =
+      g_.call("@index_a(", {g_.spread(g_.integer(whole, 0), g.rows), out.rows, g_.rows(g.rows)}, whole, g.rows, "rank", places);
+  out.first = g.one || g.frame ? g_.integer(whole, 0) : reduce(g, "min", out.ranks, places);
   return out;
 }
 
@@ -179,7 +194,8 @@ Cell Translator::quantile(const Expression& e, const Relation& in, const Groups&
   const Ordered o = ordered_rows(g, c.rows, x.value, false);
   const VectorId some = g_.map("gt", {c.number, g_.integer(whole, 0)}, truth);
   const auto at = [&](VectorId place) {
-    return at_place(o, x.value, g, g_.map("plus", {o.first, place}, whole));
+    const VectorId in_order = g_.map("plus", {o.first, place}, whole);
+    return at_place(o, x.value, g, g.frame ? kth_of_frame(*g.frame, o.ranks, in_order) : in_order);
   };
   const auto number = [&](int64_t n) { return g_.integer(whole, n); };
   if (discrete) {
@@ -211,7 +227,7 @@ Cell Translator::quantile(const Expression& e, const Relation& in, const Groups&
     }
     return canonical(e.type, v, some);
   }
-  const bool counts = (x.type.id == TypeId::decimal && x.type == e.type) || e.type.id == TypeId::timestamp ||
+  const bool counts = (x.type.id == TypeId::decimal && x.type == e.type) || is_timestamp(e.type) ||
                       (x.type.id == TypeId::time && x.type == e.type);
   if (!counts) {
     fail("the aggregate {} of {} has no translation", name_of(f), type_name(x.type));

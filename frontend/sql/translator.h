@@ -21,6 +21,9 @@
 
 namespace rndn::sql {
 
+inline constexpr std::string_view several_rows =
+    "a subquery in the place of a value gives several rows";
+
 inline constexpr VectorId nothing = none<VectorId>();
 
 struct Cell {
@@ -101,6 +104,7 @@ class Translator {
                                        bool is_coalesce, bool is_and, bool is_or);
   VectorId demanded(VectorId value, VectorId holds, std::span<const Cell> arguments,
                     std::string_view message, Bounds bounds = {});
+  Cell raised_as(Type type, const Cell& message);
   void no_rule(const Expression& e, std::span<const Cell> a);
   Cell constant(const Constant& c);
   Cell strict(Type type, VectorId value,
@@ -108,6 +112,9 @@ class Translator {
   Cell canonical(Type type, VectorId value, VectorId valid);
   Cell compare_cells(std::string_view builtin, Cell a, Cell b);
   Cell equal_cells(const Cell& a, const Cell& b);  // nulls are equal
+  std::vector<VectorId> words_of(VectorId v);
+  VectorId date_literal(__int128 days);
+  VectorId end_of(hir::BasicType type, bool greatest);
   VectorId is_nan(VectorId v);                     // none: never
   VectorId compare_floats(std::string_view builtin, VectorId a, VectorId b);
   Cell select_cells(const Cell& condition, Cell a, Cell b, Type type);
@@ -176,6 +183,7 @@ class Translator {
   SQL_RULE(constant_or_null)
   SQL_RULE(case_of)
   SQL_RULE(cast)
+  SQL_RULE(raised)
   SQL_RULE(arithmetic)
   SQL_RULE(divide)
   SQL_RULE(integer_division)
@@ -242,7 +250,8 @@ class Translator {
   Relation cross(const Relation& left, const Relation& right);
   Relation inner(const Relation& left, const Relation& right, std::vector<Key> keys, const On& on);
   Relation outer(const Relation& left, const Relation& right, std::vector<Key> keys, const On& on,
-                 bool keeps_right);
+                 bool keeps_right, bool is_single);
+  VectorId once_each(VectorId rows, SpaceId of);
   Cell mark(const Relation& left, const Relation& right, std::vector<Key> keys, const On& on);
   VectorId left_open(const Relation& left, const Relation& right, const On& on);
   VectorId left_open_by_keys(const Relation& left, const Relation& p, const Relation& q,
@@ -291,6 +300,7 @@ class Translator {
   bool tell_apart(SpaceId space, const std::vector<Cell>& cells);
   Groups group(SpaceId rows, const std::vector<Cell>& keys);
   VectorId reduce(const Groups& g, std::string_view builtin, VectorId v, Bounds bounds);
+  VectorId of_own_group(const Groups& g, VectorId v);
   VectorId wide_sum(const Groups& g, VectorId v, Bounds each, Bounds counts);
   Cell aggregate_cell(const Expression& e, const Relation& in, const Groups& g);
 
@@ -301,11 +311,13 @@ class Translator {
     VectorId number = nothing;  // of those that count, of each group
   };
   struct Ordered {
-    VectorId rows = nothing, first = nothing;  // the order, and where each group begins in it
+    // The order, the place of each row in it, and where each group begins.
+    VectorId rows = nothing, ranks = nothing, first = nothing;
   };
   Counted counted_of(const Expression& e, const Relation& in, const Groups& g, size_t needed);
   VectorId co_moment(const Groups& g, const Counted& c, const Cell& x, const Cell& y);
   Ordered ordered_rows(const Groups& g, VectorId counted, VectorId value, bool descending);
+  VectorId mean_of(const Groups& g, const Counted& c, VectorId v);
   VectorId at_place(const Ordered& o, VectorId v, const Groups& g, VectorId place);
   static Cell (Translator::*statistic(Aggregate f))(const Expression&, const Relation&, const Groups&);
   Cell moments(const Expression& e, const Relation& in, const Groups& g);
@@ -352,6 +364,7 @@ class Translator {
   VectorId at_or(VectorId v, VectorId row, VectorId otherwise);
   VectorId reduce_frame(const Frame& f, std::string_view builtin, VectorId v, Bounds bounds);
   VectorId combined(std::string_view builtin, VectorId x, VectorId y);
+  VectorId kth_of_frame(const Frame& f, VectorId ranks, VectorId k);
   VectorId reduce_powers(const Frame& f, std::string_view builtin, VectorId v);
   VectorId reduce_sliding(const Frame& f, std::string_view builtin, VectorId v);
 

@@ -14,6 +14,10 @@ inline bool is_integral(Type t) { return t.id >= TypeId::tinyint && t.id <= Type
 inline bool is_exact(Type t) {
   return is_integral(t) || t.id == TypeId::hugeint || t.id == TypeId::decimal;
 }
+inline bool is_timestamp(Type t) {
+  return t.id == TypeId::timestamp || t.id == TypeId::timestamptz;
+}
+inline bool is_moment(Type t) { return t.id == TypeId::date || is_timestamp(t); }
 inline unsigned scale_of(Type t) { return t.id == TypeId::decimal ? t.scale : 0; }
 
 inline __int128 power_of_ten(unsigned n) {

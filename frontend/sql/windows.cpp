@@ -13,7 +13,7 @@
 // Functions that take one row of a frame are picks. IGNORE NULLS picks among the rows with values.
 // Where RANGE ends at a value, a sort of the rows and of these values together counts the rows
 // before each. Cost: a sort, and some passes over the rows for each window; for n rows log n passes
-// for minima, maxima and sums of floats of those other frames. Left out: EXCLUDE, offsets
+// for minima, maxima and sums of floats of those other frames, and for quantiles. Left out: EXCLUDE, offsets
 // that are no constants, and DISTINCT in frames that do not begin with their partition.
 #include <algorithm>
 
@@ -229,6 +229,47 @@ VectorId Translator::combined(std::string_view builtin, VectorId x, VectorId y) 
   return g_.select(hir::is_float(g_[x].type) ? compare_floats(first, y, x)
                                              : g_.map(first, {y, x}, BasicType::boolean),
                    y, x);
+}
+
+// The k-th least, from 0, of what a frame's rows have of unique ranks: bit by bit from the highest,
+// rows are parted by it, those without it first, which of them a frame has is the difference of two
+// running counts, and k says on which side to go on (the wavelet matrix; Claude, Navarro, SPIRE
+// 2012). Any number where the frame has no such row.
+VectorId Translator::kth_of_frame(const Frame& f, VectorId ranks, VectorId k) {
+  const VectorId zero = g_.integer(BasicType::i64, 0), one = g_.integer(BasicType::i64, 1),
+                 row = g_.rows(f.rows),
+                 nowhere = g_.spread(g_.integer(BasicType::boolean, 0), f.rows);
+  const Bounds numbers = Bounds::of(0, static_cast<__int128>(g_[f.rows].most_rows));
+  const auto of = [&](std::string_view builtin, VectorId x, VectorId y) {
+    return g_.map(builtin, {x, y}, BasicType::i64);
+  };
+  VectorId begin = f.begin, end = f.end, found = zero;
+  int64_t bit = 1;
+  while (static_cast<double>(bit) * 2 < g_[f.rows].most_rows) bit *= 2;
+  for (; bit > 0; bit /= 2) {
+    const VectorId digit = of("mod", of("div", ranks, g_.integer(BasicType::i64, bit)),
+                              g_.integer(BasicType::i64, 2));
+    const VectorId low = g_.map("eq", {digit, zero}, BasicType::boolean);
+    const VectorId running = scan("sum", low, nowhere, numbers);
+    const auto before = [&](VectorId at) { return at_or(running, of("minus", at, one), zero); };
+    const VectorId lows = before(g_.count(f.rows)), first = before(begin), last = before(end);
+    const VectorId here = of("minus", last, first);
+    const VectorId goes_low = g_.map("lt", {k, here}, BasicType::boolean);
+    const auto moved = [&](VectorId at, VectorId lows_before) {
+      return g_.select(goes_low, lows_before, of("plus", lows, of("minus", at, lows_before)));
+    };
+    begin = moved(begin, first);
+    end = moved(end, last);
+    k = g_.select(goes_low, k, of("minus", k, here));
+    found = of("plus", found, g_.select(goes_low, zero, g_.integer(BasicType::i64, bit)));
+    const VectorId to = g_.select(low, of("minus", running, one),
+                                  of("plus", lows, of("minus", row, running)));
+    g_.change(to).bounds = numbers;
+    if (bit > 1)
+      ranks = g_.call("@index_a(", {g_.spread(zero, f.rows), to, ranks}, BasicType::i64, f.rows,
+                      "ranks", numbers);
+  }
+  return found;
 }
 
 // Of any frames: what is made of 1, 2, 4, .. rows from each row on, and of these the pieces that

@@ -6,7 +6,9 @@
     tests/sql_random/random_sql.py build/bin/rndn --seed 1 --schemas 12 --queries 25 --device sim
 
 In: seeds. Each schema is three tables of random types (integers, decimals, dates, text, booleans,
-doubles) with 0, 1, 50 or 100 % nulls, no row to a few hundred, values that repeat; the queries are
+doubles; half of them as Parquet files, with unsigned integers, floats, times, timestamps with and
+without a zone, decimals of every width, NaN, infinities and -0.0, too) with 0, 1, 50 or 100 % nulls,
+no row to a few hundred, values that repeat, or of which one stands nearly everywhere; the queries are
 drawn from the grammar of class Query, of which rndn knows nothing: filters of three values, joins
 of all kinds with residual predicates, subqueries, groups and grouping sets, windows, orders, sets,
 common table expressions.
@@ -82,6 +84,37 @@ KINDS = [
 ]
 
 
+def moment(r):
+    return datetime.datetime(1995, 1, 1) + datetime.timedelta(
+        r.choice([0, 1, 31, 366, -10000]), r.choice([0, 1, 3600, 86399]), r.choice([0, 0, 500000]))
+
+
+def utc(r):
+    return moment(r).replace(tzinfo=datetime.timezone.utc)
+
+
+# What Parquet files have beside these.
+TYPED = [
+    Kind('UTINYINT', None, 'unsigned', lambda r: r.choice([0, 1, 2, 7, 255])),
+    Kind('USMALLINT', None, 'unsigned', lambda r: r.choice([0, 1, 2, 7, 65535])),
+    Kind('UINTEGER', None, 'unsigned', lambda r: r.choice([0, 1, 2, 7, 2**32 - 1])),
+    Kind('UBIGINT', None, 'unsigned', lambda r: r.choice([0, 1, 2, 7, 2**33])),
+    Kind('TINYINT', None, 'number', lambda r: r.randint(-3, 8)),
+    Kind('DECIMAL(4,1)', None, 'number', decimals(4, 1)),
+    Kind('DECIMAL(18,6)', None, 'number', decimals(18, 6)),
+    Kind('DECIMAL(18,0)', None, 'number', decimals(18, 0)),
+    Kind('DECIMAL(25,3)', None, 'number', decimals(25, 3)),
+    Kind('DECIMAL(38,10)', None, 'number', decimals(38, 10)),
+    Kind('FLOAT', None, 'float', lambda r: r.randint(-12, 12) / 4),
+    Kind('FLOAT', None, 'float', lambda r: r.choice([math.nan, math.inf, -0.0, 0.0, 1.5])),
+    Kind('DOUBLE', None, 'double', lambda r: r.choice([math.nan, math.nan, -0.0, 0.0, 1.5, -2.25])),
+    Kind('DOUBLE', None, 'double', lambda r: r.choice([math.nan, math.inf, -math.inf, -0.0, 0.0, 1.5])),
+    Kind('TIME', None, 'time', lambda r: moment(r).time()),
+    Kind('TIMESTAMP', None, 'stamp', moment),
+    Kind('TIMESTAMPTZ', None, 'zoned', utc),
+]
+
+
 # Numbers at the ends of their types.
 EXTREMES = [
     Kind('BIGINT', 'i64', 'number', lambda r: r.choice([2**63 - 1, 1 - 2**63, 2**62, 0, r.randint(-9, 9)])),
@@ -92,16 +125,18 @@ EXTREMES = [
 
 
 class Table:
-    def __init__(self, r, name, is_extreme=False):
+    def __init__(self, r, name, is_extreme=False, is_typed=False):
         self.name = name
         # The families that joins need are in every table.
         kinds = [r.choice([k for k in KINDS if k.family == f]) for f in ('number', 'text', 'date')]
-        kinds += r.choices(EXTREMES if is_extreme else KINDS, k=r.randint(1, 4))
+        others = EXTREMES if is_extreme else KINDS + 2 * TYPED if is_typed else KINDS
+        kinds += r.choices(others, k=r.randint(1, 4))
         self.columns = [(f'{name}{i}', k) for i, k in enumerate(kinds)]
         rows = r.choice([0, 1, 2, 9, 40, 40, 130, 400])
         nulls = [r.choice([0, 0, 0.01, 0.5, 0.5, 1]) for _ in kinds]
-        self.rows = [[None if r.random() < p else k.draw(r) for k, p in zip(kinds, nulls)]
-                     for _ in range(rows)]
+        usual = [k.draw(r) if r.random() < 0.15 else None for k in kinds]
+        self.rows = [[None if r.random() < p else u if u is not None and r.random() < 0.9 else k.draw(r)
+                      for k, p, u in zip(kinds, nulls, usual)] for _ in range(rows)]
         if r.random() < 0.4:  # a key: unique, mostly dense and ascending
             step = r.choice([1, 1, 2])
             order = list(range(rows))
@@ -125,6 +160,9 @@ class Table:
         return {'name': self.name, 'file': f'{self.name}.csv', 'header': True,
                 'columns': [{'name': n, 'type': k.stored} for n, k in self.columns]}
 
+    def export(self, connection, folder):
+        connection.execute(f"copy {self.name} to '{folder / self.name}.parquet'")
+
     def load(self, connection):
         declared = ', '.join(f'{n} {k.sql}' for n, k in self.columns)
         connection.execute(f'create table {self.name} ({declared})')
@@ -136,8 +174,9 @@ class Table:
 class Query:
     """One SELECT. Sources are lists of (column, family)."""
 
-    def __init__(self, r, tables, is_extreme):
-        self.r, self.tables, self.aliases, self.is_extreme = r, tables, 0, is_extreme
+    def __init__(self, r, tables, is_extreme, is_typed=False):
+        self.r, self.tables, self.aliases = r, tables, 0
+        self.is_extreme, self.is_typed = is_extreme, is_typed
 
     def pick(self, columns, *families):
         found = [c for c, f in columns if f in families]
@@ -155,8 +194,17 @@ class Query:
             return 'NULL'
         if family == 'number':
             return str(r.choice([0, 1, 2, 3, 7, -1, 0.5, 2.5]))
-        if family == 'double':
-            return f'{r.randint(-8, 8) / 4}::DOUBLE'
+        if family in ('double', 'float'):
+            number = r.choice(["'nan'", '-0.0']) if self.is_typed and r.random() < 0.2 else r.randint(-8, 8) / 4
+            return f'{number}::{"DOUBLE" if family == "double" else "FLOAT"}'
+        if family == 'unsigned':
+            return f'{r.choice([0, 1, 7, 255])}::{r.choice(["UTINYINT", "USMALLINT", "UINTEGER"])}'
+        if family == 'time':
+            return f"TIME '{moment(r).time()}'"
+        if family == 'stamp':
+            return f"TIMESTAMP '{moment(r)}'"
+        if family == 'zoned':
+            return f"TIMESTAMPTZ '{moment(r)}+00'"
         if family == 'date':
             return f"DATE '{FIRST_DAY + datetime.timedelta(r.choice([0, 1, 31, 200, 366]))}'"
         if family == 'text':
@@ -184,13 +232,25 @@ class Query:
         if family in ('number', 'double'):
             forms += [f'round({a}, {r.randint(0, 2)})', f'floor({a})', f'ceil({a})',
                       f'greatest({a}, {b})', f'least({a}, {b})']
+        if family in ('stamp', 'zoned'):
+            unit = r.choice(['minute', 'hour', 'day', 'week', 'month', 'year'])
+            forms += [f"date_trunc('{unit}', {a})", f"({a} + interval '{r.randint(-90, 90)} minutes')",
+                      f"({a} - interval '{r.randint(-20, 20)} months')", f'greatest({a}, {b})']
+        if family == 'time':
+            forms += [f'least({a}, {b})']
+        if family == 'float':
+            forms += [f'(-{a})', f'abs({a})', f'greatest({a}, {b})', f'least({a}, {b})']
         if family == 'date':
+            stamp = self.pick(columns, 'stamp', 'zoned')
+            if stamp:
+                forms += [f'{stamp}::DATE'] * 3
             unit = r.choice(['week', 'month', 'quarter', 'year'])
             forms += [f'({a} + {r.randint(0, 40)})', f'last_day({a})', f'greatest({a}, {b})',
                       f"date_trunc('{unit}', {a})::DATE",
                       f"({a} + interval '{r.randint(-20, 20)} months')::DATE"]
         if family == 'text':
-            other = self.pick(columns, 'number', 'date', 'truth', 'double') or "'z'"
+            other = self.pick(columns, 'number', 'date', 'truth', 'double', 'unsigned', 'time', 'stamp',
+                              'zoned', 'float') or "'z'"
             forms += [f'substring({a}, {r.randint(-2, 3)}, {r.randint(-1, 3)})', f'upper({a})',
                       f'lower({a})', f'trim({a})', f'left({a}, {r.randint(-1, 2)})',
                       f'right({a}, {r.randint(-1, 2)})', f"replace({a}, 'a', 'é')",
@@ -202,6 +262,17 @@ class Query:
             if text:
                 forms += [f'length({text})', f'strlen({text})', f"position('i' in {text})",
                           f'try_cast({text} as INTEGER)']
+            stamp = self.pick(columns, 'stamp', 'zoned')
+            if stamp:
+                forms += [f'{part}({stamp})' for part in ('hour', 'minute', 'second', 'day', 'isoyear')]
+                forms += [f"date_diff('hour', {stamp}, {stamp})"]
+            unsigned = self.pick(columns, 'unsigned')
+            if unsigned:
+                forms += [f'({unsigned}::BIGINT - {a})', f'{unsigned}::DECIMAL(18,2)', f'({unsigned} % 4)']
+            real = self.pick(columns, 'double', 'float')
+            if real:
+                forms += [f'try_cast({real} as {t})' for t in ('INTEGER', 'DECIMAL(9,2)', 'UTINYINT', 'BIGINT')]
+            forms += [f'try_cast({a} as {t})' for t in ('UTINYINT', 'DECIMAL(3,1)', 'DECIMAL(30,8)')]
             date = self.pick(columns, 'date')
             if date:
                 part = r.choice(['year', 'quarter', 'month', 'week', 'dayofweek', 'dayofyear'])
@@ -300,6 +371,10 @@ class Query:
         family = self.family(columns)
         x = self.value(columns, family, 2)
         forms = ['count(*)', f'count({x})', f'count(distinct {x})', f'min({x})', f'max({x})']
+        if family in ('unsigned', 'float'):
+            forms += [f'sum({x})', f'avg({x})', f'var_pop({x})', f'stddev_samp({x})']
+        if family in ('time', 'stamp', 'zoned'):
+            forms += [f'quantile_disc({x}, 0.5)']
         if family in ('number', 'double'):
             forms += [f'sum({x})', f'avg({x})', f'median({x})', f'quantile_disc({x}, 0.25)',
                       f'stddev_samp({x})', f'var_pop({x})']
@@ -482,13 +557,15 @@ def plain(value):
         return 'nan'
     if value is None or isinstance(value, (decimal.Decimal, float)):
         return value
-    if isinstance(value, (datetime.datetime, datetime.time)) and value.microsecond:
-        return str(value).rstrip('0')
+    if isinstance(value, (datetime.datetime, datetime.time)):
+        zone = '+00' if value.tzinfo else ''
+        value = value.replace(tzinfo=None)
+        return (str(value).rstrip('0') if value.microsecond else str(value)) + zone
     return str(value)
 
 
 def key_of(row):
-    return [(v is not None, isinstance(v, str), round(v, 6) if isinstance(v, float) else v or 0)
+    return [(v is not None, isinstance(v, str), float(f'{v:.9g}') if isinstance(v, float) else v or 0)
             if not isinstance(v, str) else (True, True, v) for v in row]
 
 
@@ -498,6 +575,14 @@ def same(a, b):
     return a == b
 
 
+def difference(got, wanted):
+    """What one side has and the other has not."""
+    rows, others = sorted(got, key=key_of), sorted(wanted, key=key_of)
+    apart = [(x, y) for x, y in zip(rows, others) if len(x) != len(y) or not all(map(same, x, y))]
+    return f'{len(rows)} rows, {len(others)} of DuckDB; apart: {len(apart)}\n' + '\n'.join(
+        f'rndn: {x}\nDuckDB: {y}' for x, y in apart[:3])
+
+
 def alike(got, wanted):
     if len(got) != len(wanted):
         return False
@@ -505,6 +590,13 @@ def alike(got, wanted):
         if len(x) != len(y) or not all(map(same, x, y)):
             return False
     return True
+
+
+def less(a, b):
+    """Of two values of a column; NaN is greater than all numbers."""
+    if isinstance(a, str) != isinstance(b, str):
+        return isinstance(b, str)
+    return a < b
 
 
 def in_order(got, query):
@@ -524,7 +616,7 @@ def in_order(got, query):
             if a is None or b is None:
                 if (a is None) != nulls_first:
                     return False
-            elif (a < b) == descends:
+            elif less(a, b) == descends:
                 return False
             break
     return True
@@ -537,7 +629,7 @@ def cells(rows, types):
             return None
         if t == 'BOOLEAN':
             return decimal.Decimal(v in (True, 'true', 1))
-        if t in ('VARCHAR', 'DATE', 'TIME', 'TIMESTAMP'):
+        if t in ('VARCHAR', 'DATE', 'TIME', 'TIMESTAMP', 'TIMESTAMP WITH TIME ZONE'):
             return str(v)
         if t in ('DOUBLE', 'FLOAT'):
             number = float(v)
@@ -603,16 +695,21 @@ def main():
     for number in range(options.schemas):
         r = random.Random(f'{options.seed}/{number}')
         folder = pathlib.Path(tempfile.mkdtemp(prefix='rndn-sql-'))
-        is_extreme = r.random() < 0.15
-        tables = [Table(r, name, is_extreme) for name in 'pqs']
-        schema = {'tables': [t.write(folder) for t in tables]}
-        (folder / 'schema.json').write_text(json.dumps(schema))
+        is_extreme, is_typed = r.random() < 0.15, r.random() < 0.5
+        tables = [Table(r, name, is_extreme, is_typed) for name in 'pqs']
         connection = duckdb.connect()
+        connection.execute("set TimeZone = 'UTC'")
         for t in tables:
             t.load(connection)
+        if is_typed:
+            for t in tables:
+                t.export(connection, folder)
+        else:
+            schema = {'tables': [t.write(folder) for t in tables]}
+            (folder / 'schema.json').write_text(json.dumps(schema))
         queries, answers = [], []
         while len(queries) < options.queries:
-            query = Query(r, tables, is_extreme).select()
+            query = Query(r, tables, is_extreme, is_typed).select()
             too_long = threading.Timer(10, connection.interrupt)
             too_long.start()
             try:
@@ -652,7 +749,7 @@ def main():
                 if alike(rows, wanted) and in_order(rows, query):
                     counts['alike'] += 1
                     continue
-                problem = f'rndn: {rows[:8]}\nDuckDB: {wanted[:8]}'
+                problem = difference(rows, wanted)
             differences += 1
             kept = True
             if differences <= options.show:
