@@ -83,3 +83,9 @@ select a.id, b.id, a.x < b.x, a.x <= b.x, a.x = b.x, a.x <> b.x, a.x >= b.x, a.x
 select count(*), max(x) = 'nan'::double, min(x), max(x) filter (where id % 3 <> 0), min(x) filter (where id % 3 = 0) = 'nan'::double from (select id, case when id % 3 = 0 then 'nan'::double else id::double end as x from x) as y;
 select id % 3, max(x) = 'nan'::double, min(x) = 'nan'::double, count(*) from (select id, case when id % 3 = 0 then 'nan'::double else id::double end as x from x) as y group by id % 3 order by 1;
 select id, max(x) over (order by id rows 1 preceding) = 'nan'::double, min(x) over (order by id rows 1 preceding) = 'nan'::double, max(x) over (partition by id % 3) = 'nan'::double, min(x) over (partition by id % 3 order by id) = 'nan'::double from (select id, case when id % 3 = 0 then 'nan'::double else id::double end as x from x) as y order by id;
+select id, (select y.l from x y where y.id >= x.id) from x where id > 1 order by id;
+select id, (select y.l from x y where y.id > x.id) from x order by id;
+select id, (select l from x y) from x order by id;
+select (select id from x where id = 2), case when id > 1 then error('above one') else id end from x where id < 2;
+select case when id > 1 then error('above one') else id end from x order by id;
+select id, case when id > 2 or k > 100 then error('above')::varchar else 'below' end from x where id < 2 order by id;

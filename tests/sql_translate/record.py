@@ -104,7 +104,8 @@ def record(name, empty, full):
         answer = {'sql': sql, 'plan': trimmed(plan(empty, sql))}
         try:
             answer['rows'] = [[cell(c) for c in row] for row in full.execute(sql).fetchall()]
-        except (duckdb.OutOfRangeException, duckdb.ConversionException) as error:
+        except (duckdb.OutOfRangeException, duckdb.ConversionException,
+                duckdb.InvalidInputException) as error:
             answer['error'] = str(error).splitlines()[0]
         lines.append(json.dumps(answer, separators=(',', ':')))
     (HERE / f'{name}.json').write_text('[\n' + ',\n'.join(lines) + '\n]\n')
