@@ -5,10 +5,12 @@
 // same way, one level for every factor of `range_rows`; then each range is scanned with what was
 // gathered before it. Within 32 rows: shuffles as Hillis and Steele have them ("Data Parallel
 // Algorithms", CACM 1986), where a ballot of the starts tells each lane how far back it reaches. No
-// block waits for another, and floats are combined in one order on every device.
+// block waits for another, and floats are combined in one order on every device
+// (libraries/base/numbers/running_sums.h has it for the host).
 // Costs: the rows are read twice and written once; up to `range_rows` of them in one launch, read
 // once.
 // Leaves out: 128-bit integers.
+#include "libraries/base/numbers/running_sums.h"
 #include "libraries/operators/groups/accumulate.h"
 #include "libraries/operators/operators.h"
 
@@ -17,7 +19,7 @@ namespace rndn::operators {
 namespace {
 
 constexpr uint32_t warps = block_threads / 32;
-constexpr uint32_t range_rows = 512;
+constexpr uint32_t range_rows = scans::range_rows;
 constexpr uint32_t unroll = 4;  // elements that a lane has on their way at once
 
 struct Shape {

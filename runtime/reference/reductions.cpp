@@ -4,6 +4,7 @@
 #include <cmath>
 #include <limits>
 
+#include "libraries/base/numbers/running_sums.h"
 #include "runtime/reference/builtins.h"
 #include "runtime/reference/exact_sum.h"
 
@@ -118,6 +119,17 @@ Value scan(BasicType type, const Value& x, const Value& starts, Sum first, Combi
   return make<T>(type, out);
 }
 
+// In f64, in the order of every device.
+template <class T>
+Value scan_floats(const Value& x, const Value& starts) {
+  const std::vector<T> in = elements<T>(x);
+  std::vector<double> sums(in.begin(), in.end());
+  running_sums(sums, elements<uint8_t>(starts));
+  std::vector<T> out;
+  for (double sum : sums) out.push_back(static_cast<T>(sum));
+  return make<T>(x.type, out);
+}
+
 Result<void> check_scan(std::string_view name, Arguments a, bool defined) {
   if (!defined || a[1].type != BasicType::boolean || !a[1].is_vector())
     return input_error("`{}` is not defined for {} and {}", name, describe(a[0]), describe(a[1]));
@@ -130,8 +142,8 @@ Result<Value> scan_sum(Context&, Arguments a) {
   const Value& x = a[0];
   RETURN_IF_ERROR(check_scan("scan_sum", a, x.is_vector() && hir::is_ordered_number(x.type)));
   const auto plus = [](auto total, auto e) { return total + e; };
-  if (x.type == BasicType::f32) return scan<float>(x.type, x, a[1], 0.0, plus);
-  if (x.type == BasicType::f64) return scan<double>(x.type, x, a[1], 0.0, plus);
+  if (x.type == BasicType::f32) return scan_floats<float>(x, a[1]);
+  if (x.type == BasicType::f64) return scan_floats<double>(x, a[1]);
   if (hir::is_wide(x.type)) return scan<__int128>(x.type, x, a[1], static_cast<unsigned __int128>(0), plus);
   return scan<int64_t>(BasicType::i64, x, a[1], uint64_t{0}, plus);
 }

@@ -1,9 +1,11 @@
 // scan against a plain loop: every type and operation, sizes around the ranges of warps, starts
 // anywhere.
+#include <bit>
 #include <cmath>
 #include <limits>
 #include <random>
 
+#include "libraries/base/numbers/running_sums.h"
 #include "tests/operators/support.h"
 
 namespace rndn::operators {
@@ -106,6 +108,43 @@ TEST_P(ScanTest, NaNIsPassedOverAndSumsWrap) {
   const Vector y = bench.put(Type::i64, std::vector<int64_t>{most, 1, 0, 2, most});
   EXPECT_EQ(bench.get<int64_t>(*bench.sql->scan(Scan::sum, y, begins, *bench.memory)),
             (std::vector<int64_t>{most, -most - 1, -most - 1, 2, -most}));
+}
+
+// Bit for bit the host's running sums, and as near to the exact ones as those promise: among them
+// sums that cancel, and such as overflow.
+TEST_P(ScanTest, FloatsAreAddedInTheOrderOfTheHost) {
+  test::Bench bench(GetParam());
+  std::mt19937_64 random(11);
+  const double choices[] = {1e16, -1e16, 1, -1, 0.1, 3e-9, 1e308, -1e308, -0.0, 5e-324};
+  for (const size_t n : {size_t{5}, range, 3 * range + 40, range * (range + 1) + 9})
+    for (const size_t of : {size_t{6}, std::size(choices)})
+      for (const uint64_t distance : {uint64_t{50}, uint64_t{1} << 60}) {
+        std::vector<double> x(n);
+        std::vector<uint8_t> starts(n);
+        for (double& v : x) v = choices[random() % of] * static_cast<double>(1 + random() % 3);
+        for (uint8_t& s : starts) s = random() % distance == 0;
+        std::vector<double> expected = x;
+        running_sums(expected, starts);
+        const Vector values = bench.put(Type::f64, x), begins = bench.put(Type::u8, starts);
+        auto got = bench.sql->scan(Scan::sum, values, begins, *bench.memory);
+        ASSERT_TRUE(got.ok()) << got.error().message;
+        const std::vector<double> is = bench.get<double>(*got);
+        ASSERT_EQ(is.size(), n);
+        const double levels = n <= range ? 1 : n <= range * range ? 2 : 3;
+        double high = 0, low = 0, size = 0;  // the exact sum but for 2^-100 of `size`
+        for (size_t i = 0; i < n; ++i) {
+          ASSERT_EQ(std::bit_cast<uint64_t>(is[i]), std::bit_cast<uint64_t>(expected[i]))
+              << "row " << i << " of " << n << ": " << is[i] << ", " << expected[i];
+          if (starts[i]) high = low = size = 0;
+          const double sum = high + x[i], part = sum - high;
+          low += (high - (sum - part)) + (x[i] - part);
+          high = sum;
+          size += std::abs(x[i]);
+          if (std::isfinite(size)) {
+            ASSERT_LE(std::abs((is[i] - high) - low), std::ldexp(size, -47) * levels) << "row " << i;
+          }
+        }
+      }
 }
 
 INSTANTIATE_TEST_SUITE_P(Targets, ScanTest, testing::ValuesIn(test::targets));
