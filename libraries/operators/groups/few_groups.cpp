@@ -1,8 +1,9 @@
 // Aggregates over few groups: every thread has a table of its own in shared memory, so that nothing is shared, sorted or added atomically.
 //
 // keys    which of the possible keys occur: blocks mark them in shared memory, then in global memory; the last block numbers them in order.
-// few     a row's key gives its group's number, and the thread's accumulators of that group take the row. A place of the table is [accumulator][group]
-//         [thread]: neighbouring threads use neighbouring banks. At the end a warp per group and accumulator combines the block's threads.
+// few     a row's key gives its group's number, and the thread's accumulators of that group take the row. A place of the table is [group][accumulator]
+//         [thread]: neighbouring threads use neighbouring banks, and one address reaches all accumulators of a group. At the end a warp per group and
+//         accumulator combines the block's threads.
 // finish  a warp per group combines the blocks.
 // Of a sum of floats the table has the high and the low part; what bounds its error is a register, for all groups of a thread together.
 // Costs: keys are read twice, values once. The table of a thread has 8 or 4 bytes per group and accumulator; blocks get smaller when there are more
@@ -210,10 +211,21 @@ uint32_t build_few(ptx::Module& module, std::string_view name, std::span<const S
   auto shared = b.dynamic_shared<U64>(std::string(name) + "_tables", 16);
   const Thread t = thread_of(b);
   Reg<U32> base = b.address_of_32(shared), groups = b.cvt<U32>(b.ld_param(p_groups));
-  Reg<U32> tables = b.add(base, b.cvt<U32>(b.ld_param(p_tables))), of_group = b.mul_lo(groups, threads);
-  // [accumulator][group][thread]
-  std::vector<Reg<U32>> starts;
-  for (size_t k = 0; k <= count; ++k) starts.push_back(b.mad_lo(of_group, table_offset(shape, k), tables));
+  Reg<U32> tables = b.add(base, b.cvt<U32>(b.ld_param(p_tables)));
+  const uint32_t of_group = table_bytes(shape) * threads;
+  // Where a thread's places of a group are: of 8 bytes, and of 4.
+  struct Places {
+    Reg<U32> wide, narrow;
+  };
+  const auto places_of = [&](Reg<U32> group, Reg<U32> thread) {
+    Reg<U32> from = b.mad_lo(group, of_group, tables);
+    return Places{b.mad_lo(thread, 8u, from), b.mad_lo(thread, 4u, from)};
+  };
+  // That of accumulator `k`, so many threads further.
+  const auto place_of = [&](const Places& places, size_t k, uint32_t size, uint32_t further = 0) {
+    const uint32_t offset = k < count ? table_offset(shape, k) : table_bytes(shape) - 4;
+    return At(size == 8 ? places.wide : places.narrow, int64_t{offset} * threads + int64_t{further} * size);
+  };
   {
     const LabelId loop = b.label(), done = b.label();
     Reg<U32> k = b.mov(t.tid), range = b.cvt<U32>(b.ld_param(p_range));
@@ -228,19 +240,22 @@ uint32_t build_few(ptx::Module& module, std::string_view name, std::span<const S
   start_sums(b, shape, flags);
   std::vector<Reg<F64>> errors(count);  // of the thread, per sum of floats by its last part
   for_accumulators(shape, [&]<class T>(size_t k, Accumulator::Op, auto identity) {
-    if (k < count && bounds_error(shape.accumulators[k])) {
-      errors[k] = b.constant<F64>(0.0);
-      return;
-    }
-    const LabelId loop = b.label(), done = b.label();
-    Reg<U32> place = b.mov(t.tid);
-    b.bind(loop);
-    b.when(b.setp(Is::ge, place, of_group)).bra(done);
-    b.st<T>(Space::shared, At(b.mad_lo(place, T::size, starts[k])), b.constant<T>(identity));
-    b.add(place, threads, place);
-    b.bra(loop);
-    b.bind(done);
+    if (k < count && bounds_error(shape.accumulators[k])) errors[k] = b.constant<F64>(0.0);
   });
+  {
+    const LabelId loop = b.label(), done = b.label();
+    Reg<U32> group = b.constant<U32>(0u);
+    b.bind(loop);
+    b.when(b.setp(Is::ge, group, groups)).bra_uni(done);
+    const Places own = places_of(group, t.tid);
+    for_accumulators(shape, [&]<class T>(size_t k, Accumulator::Op, auto identity) {
+      if (k < count && bounds_error(shape.accumulators[k])) return;
+      b.st<T>(Space::shared, place_of(own, k, T::size), b.constant<T>(identity));
+    });
+    b.add(group, 1u, group);
+    b.bra_uni(loop);
+    b.bind(done);
+  }
   b.bar_sync();
 
   Reg<U64> n = b.ld_param(p_n), last = b.sub(n, 1);
@@ -267,20 +282,20 @@ uint32_t build_few(ptx::Module& module, std::string_view name, std::span<const S
           load_element(b, shape.columns[c], element_at(b, columns[c], rows[i], width(shape.columns[c]))));
   for (uint32_t i = 0; i < items; ++i) {
     Reg<U32> group = b.ld<U32>(Space::shared, At(b.mad_lo(keys[i], 4u, base)));
-    Reg<U32> place = b.mad_lo(group, threads, t.tid);
+    const Places own = places_of(group, t.tid);
     const LabelId skip = b.label();
     b.unless(inside[i]).bra(skip);
     for_accumulators(shape, [&]<class T>(size_t k, Accumulator::Op, auto) {
       if (k < count && shape.accumulators[k].sums_floats()) {
         if (!bounds_error(shape.accumulators[k])) return;
-        const At high(b.mad_lo(place, 8u, starts[k - 2])), low(b.mad_lo(place, 8u, starts[k - 1]));
+        const At high = place_of(own, k - 2, 8), low = place_of(own, k - 1, 8);
         const sums::ExactSum sum{b.ld<F64>(Space::shared, high), b.ld<F64>(Space::shared, low), errors[k]};
         add_to_sum(b, shape.accumulators[k], sum, elements[i], flags, {}, sums::Errors::of_many);
         b.st<F64>(Space::shared, high, sum.high);
         b.st<F64>(Space::shared, low, sum.low);
         return;
       }
-      const At at(b.mad_lo(place, T::size, starts[k]));
+      const At at = place_of(own, k, T::size);
       Reg<T> x = b.ld<T>(Space::shared, at);
       if constexpr (std::same_as<T, U32>)
         b.min(x, rows[i], x);
@@ -298,7 +313,7 @@ uint32_t build_few(ptx::Module& module, std::string_view name, std::span<const S
   Reg<U32> next_bound;
   for (size_t k = 0; k < count; ++k) {
     if (!bounds_error(shape.accumulators[k])) continue;
-    bounds[k] = next_bound.valid() ? next_bound : b.mad_lo(of_group, table_bytes(shape), tables);
+    bounds[k] = next_bound.valid() ? next_bound : b.mad_lo(groups, of_group, tables);
     next_bound = b.add(bounds[k], 8 * (threads / 32));
     combine_warp(b, Accumulator::add, errors[k]);
     b.st<F64>(Space::shared, At(b.mad_lo(t.warp, 8u, bounds[k])), errors[k]);  // all lanes the same
@@ -312,16 +327,16 @@ uint32_t build_few(ptx::Module& module, std::string_view name, std::span<const S
   const LabelId next_group = b.label(), done = b.label();
   b.bind(next_group);
   b.when(b.setp(Is::ge, group, groups)).bra_uni(done);
-  Reg<U32> place = b.mad_lo(group, threads, t.lane), to = b.mad_lo(group, nctaid, ctaid);
+  Reg<U32> to = b.mad_lo(group, nctaid, ctaid);
+  const Places own = places_of(group, t.lane);
   Registers sums(count), others(count);
   for_accumulators(shape, [&]<class T>(size_t k, Accumulator::Op op, auto) {
     if (k < count && shape.accumulators[k].sums_floats()) {
       if (!bounds_error(shape.accumulators[k])) return;
-      const Reg<U32> high = b.mad_lo(place, 8u, starts[k - 2]), low = b.mad_lo(place, 8u, starts[k - 1]);
       for (uint32_t w = 0; w < threads / 32; ++w) {
         Registers& into = w ? others : sums;
-        into[k - 2] = b.ld<F64>(Space::shared, At(high, 256 * int64_t{w})).id;
-        into[k - 1] = b.ld<F64>(Space::shared, At(low, 256 * int64_t{w})).id;
+        into[k - 2] = b.ld<F64>(Space::shared, place_of(own, k - 2, 8, 32 * w)).id;
+        into[k - 1] = b.ld<F64>(Space::shared, place_of(own, k - 1, 8, 32 * w)).id;
         Reg<F64> bound = b.constant<F64>(0.0);  // one lane has the warp's
         load_if<F64>(b, lane0, Space::shared, At(bounds[k], 8 * int64_t{w}), bound);
         into[k] = bound.id;
@@ -334,10 +349,9 @@ uint32_t build_few(ptx::Module& module, std::string_view name, std::span<const S
       });
       return;
     }
-    Reg<U32> at = b.mad_lo(place, T::size, starts[k]);
-    Reg<T> x = b.ld<T>(Space::shared, At(at));
+    Reg<T> x = b.ld<T>(Space::shared, place_of(own, k, T::size));
     for (uint32_t w = 1; w < threads / 32; ++w)
-      combine(b, op, x, b.ld<T>(Space::shared, At(at, 32 * int64_t{w} * T::size)), x);
+      combine(b, op, x, b.ld<T>(Space::shared, place_of(own, k, T::size, 32 * w)), x);
     combine_warp(b, op, x);
     store_if<T>(b, lane0, Space::global, element_at(b, b.ld_param(p_partials[k]), to, T::size), x);
   });
