@@ -7,6 +7,7 @@
 // distinct value. Rounding: of decimals and texts half away from zero, of floats to integers half
 // to even.
 #include <algorithm>
+#include <cmath>
 
 #include "frontend/sql/translator.h"
 
@@ -102,7 +103,7 @@ Cell Translator::whole_of(const Cell& c, VectorId rounded, Type to, double least
       g_.map("geq", {rounded, g_.real(BasicType::f64, least)}, BasicType::boolean),
       g_.map("leq", {rounded, g_.real(BasicType::f64, most)}, BasicType::boolean));
   const VectorId safe = g_.select(holds, rounded, g_.real(BasicType::f64, 0));
-  const VectorId v = g_.cast(safe, BasicType::i64);
+  const VectorId v = g_.cast(safe, bounds_of(to).known ? BasicType::i64 : BasicType::i128);
   g_.change(v).bounds = bounds_of(to);
   if (tries) return canonical(to, v, g_.and_(c.valid, holds));
   const Cell out{demanded(v, holds, {&c, 1}, fmt::format("a value is out of range for the type {}", type_name(to)),
@@ -209,17 +210,21 @@ Cell Translator::cast_cell(const Cell& c, Type to, bool tries) {
   }
   if (from.id == TypeId::real && to.id == TypeId::double_)
     return {g_.cast(c.value, type), c.valid, to};
-  if (is_floating(from) && is_integral(to)) {
+  if (is_floating(from) && (is_integral(to) || to.id == TypeId::hugeint)) {
     const Bounds all = bounds_of(to);
-    // The greatest f64 below 2^63, where the type has all 64 bits.
-    const double most = to.id == TypeId::bigint ? 9223372036854774784.0 : static_cast<double>(all.most);
-    return whole_of(c, to_even(g_.cast(c.value, BasicType::f64)), to, static_cast<double>(all.least), most, tries);
+    // The greatest f64 below 2^63 and 2^127, where the type has all bits.
+    const double most = to.id == TypeId::hugeint  ? std::nextafter(0x1p127, 0)
+                        : to.id == TypeId::bigint ? std::nextafter(0x1p63, 0)
+                                                  : static_cast<double>(all.most);
+    const double least = to.id == TypeId::hugeint ? -0x1p127 : static_cast<double>(all.least);
+    return whole_of(c, to_even(g_.cast(c.value, BasicType::f64)), to, least, most, tries);
   }
-  if (is_floating(from) && to.id == TypeId::decimal && to.width <= 18) {
+  if (is_floating(from) && to.id == TypeId::decimal) {
     const VectorId scaled = g_.map(
         "mul", {g_.cast(c.value, BasicType::f64), g_.real(BasicType::f64, static_cast<double>(power_of_ten(to.scale)))},
         BasicType::f64);
-    const double most = static_cast<double>(power_of_ten(to.width) - 1);
+    double most = static_cast<double>(power_of_ten(to.width) - 1);
+    if (to.width > 15) most = std::nextafter(static_cast<double>(power_of_ten(to.width)), 0);
     return whole_of(c, g_.map("round", {scaled}, BasicType::f64), to, -most, most, tries);
   }
   if (is_moment(from) && is_timestamp(to)) return strict(to, micros_of(c), {&c, 1});

@@ -111,6 +111,7 @@ def main():
         {'name': 't', 'file': 't.csv', 'header': True,
          'columns': [{'name': c[0], 'type': c[2]} for c in COLUMNS]}]}))
     connection = random_sql.duckdb.connect()
+    connection.execute("set TimeZone = 'UTC'")
     connection.execute(f'create table t ({", ".join(f"{c[0]} {c[1]}" for c in COLUMNS)})')
     connection.executemany(f'insert into t values ({",".join("?" * len(COLUMNS))})', table)
     rndn = random_sql.Rndn(options.rndn, folder, options.device)

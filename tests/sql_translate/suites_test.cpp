@@ -4,6 +4,7 @@
 // generated data.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <bit>
 #include <fstream>
 #include <map>
@@ -150,6 +151,40 @@ TEST_P(Translated, AgreesWithSqliteOnTheReferenceInterpreter) {
   ASSERT_TRUE(got.ok()) << got.error().message << t->program;
   ASSERT_EQ(difference(*got, wanted_, oracle_text_), "") << t->program;
   proven("any", "cpu");
+}
+
+// A column without nulls has no mask: no query of the suites reads one, and its program, and with it
+// each kernel, is the same whatever nulls are in columns that it does not read. A mask comes with
+// nulls in a column that it reads, and with nothing else.
+TEST_P(Translated, HasAMaskOnlyForAColumnWithNulls) {
+  const Result<std::string> json = file("tests/sql_translate/plans", "json");
+  ASSERT_TRUE(json.ok()) << json.error().message;
+  const Result<sql::Plan> plan = sql::read_plan(*json);
+  ASSERT_TRUE(plan.ok()) << plan.error().message;
+  Result<sql::Catalog> catalog = catalog_of(source(), *plan);
+  ASSERT_TRUE(catalog.ok()) << catalog.error().message;
+  const auto program = [&] {
+    const Result<sql::Translation> t = sql::translate(*plan, *catalog, wanted_.names);
+    EXPECT_TRUE(t.ok()) << t.error().message;
+    return t.ok() ? t->program : "";
+  };
+  EXPECT_EQ(program().find("@column_valid("), std::string::npos);
+  size_t masks = 0;
+  for (sql::Table& table : catalog->tables)
+    for (sql::Column& column : table.columns) {
+      const sql::Column before = column;
+      if (std::find(table.primary.begin(), table.primary.end(), column.name) != table.primary.end())
+        continue;
+      column.unique = false;  // what has nulls is not
+      const std::string without = program();
+      column.has_nulls = true;
+      const std::string with = program();
+      const bool has_mask = with.find("@column_valid(") != std::string::npos;
+      EXPECT_EQ(with == without, !has_mask) << table.name << '.' << column.name << '\n' << with;
+      masks += has_mask;
+      column = before;
+    }
+  EXPECT_GT(masks, 0u);
 }
 
 TEST_P(Translated, AgreesWithSqliteOnTheSimulator) {
