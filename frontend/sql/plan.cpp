@@ -627,10 +627,12 @@ class Reader {
     if (n.types.count != names.size())
       return fail("the scan of {} has a type for not every column", n.table);
     std::vector<uint32_t> columns;
-    for (const Json& column_json : list(json, "column_indexes"))
-      columns.push_back(position(column_json, "index"));
+    for (const Json& column_json : list(json, "column_indexes")) {
+      const bool is_number = number(column_json, "index") == UINT64_MAX - 2;
+      columns.push_back(is_number ? row_number : position(column_json, "index"));
+    }
     for (uint32_t c : columns)
-      if (c != UINT32_MAX && c >= names.size())
+      if (c != row_id && c != row_number && c >= names.size())
         return fail("the scan of {} reads column {}", n.table, c);
     n.columns = append(plan_.numbers, columns);
     projection(json, "projection_ids", n.projection, n.projects);
@@ -639,7 +641,7 @@ class Reader {
       for (const Json& filter : list(*table_filters, "filters")) {
         const uint32_t key = position(filter, "key");
         const Json* value = field(filter, "value");
-        if (key >= columns.size() || columns[key] == UINT32_MAX || !value)
+        if (key >= columns.size() || columns[key] >= n.names.count || !value)
           return fail("a filter of the scan of {} names no column", n.table);
         scan_filter(*value, column(key, plan_.types[n.types.begin + columns[key]]), depth, filters);
       }

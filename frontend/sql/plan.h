@@ -76,6 +76,9 @@ struct Place {
   bool known() const { return offset != UINT32_MAX; }
 };
 
+// Columns of a scan that its table has not: a row's number, from 0 and from 1.
+inline constexpr uint32_t row_id = UINT32_MAX, row_number = UINT32_MAX - 2;
+
 // What is read or translated at the moment, for errors: an inner part hides the one around it.
 class PlaceScope {
  public:

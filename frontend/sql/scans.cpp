@@ -210,7 +210,7 @@ Relation Translator::scan(const Node& n) {
     Column first = table->columns[0];
     first.has_nulls = true;
     for (uint32_t c : plan_.of(n.columns))
-      if (c != UINT32_MAX && table->find(names[c])) {
+      if (c < names.size() && table->find(names[c])) {
         first = *table->find(names[c]);
         break;
       }
@@ -219,8 +219,12 @@ Relation Translator::scan(const Node& n) {
     g_.set_witness(out.space, to ? referred_rows(loaded, *to) : loaded);
   }
   for (uint32_t c : plan_.of(n.columns)) {
-    if (c == UINT32_MAX) {  // the row's number, which stands for no column, too
-      out.columns.push_back({g_.rows(out.space), nothing, {TypeId::bigint}});
+    if (c == row_id || c == row_number) {  // the former stands for no column, too
+      VectorId row = g_.rows(out.space);
+      if (c == row_number)
+        row = g_.map("plus", {row, g_.integer(BasicType::i64, 1)}, BasicType::i64,
+                     Bounds::of(1, static_cast<__int128>(table->rows)));
+      out.columns.push_back({row, nothing, {TypeId::bigint}});
       continue;
     }
     const Column* named = table->find(names[c]);
@@ -235,7 +239,7 @@ Relation Translator::scan(const Node& n) {
     std::vector<VectorId> key;
     for (size_t i = 0; i < out.columns.size(); ++i) {
       const uint32_t c = plan_.of(n.columns)[i];
-      if (c != UINT32_MAX && std::count(table->primary.begin(), table->primary.end(), names[c]))
+      if (c < names.size() && std::count(table->primary.begin(), table->primary.end(), names[c]))
         key.push_back(out.columns[i].value);
     }
     if (key.size() == table->primary.size()) g_.add_identity(out.space, key);

@@ -141,6 +141,8 @@ Cell Translator::moments(const Expression& e, const Relation& in, const Groups& 
     return canonical(e.type, g_.map("div", {v, roots}, real), enough);
   }
   if (x.size() == 1) v = not_below(v);
+  if (x.size() == 1 && !sample)  // of one value that is no number, too
+    v = g_.select(g_.map("gt", {n, one}, truth), v, zero);
   const VectorId by = sample ? g_.map("minus", {n, one}, real) : n;
   v = g_.map("div", {v, g_.select(enough, by, one)}, real);
   if (root) v = g_.map("sqrt", {v}, real);

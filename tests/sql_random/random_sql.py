@@ -565,7 +565,7 @@ def plain(value):
 
 
 def key_of(row):
-    return [(v is not None, isinstance(v, str), float(f'{v:.9g}') if isinstance(v, float) else v or 0)
+    return [(v is not None, isinstance(v, str), round(float(f'{v:.9g}'), 9) + 0.0 if isinstance(v, float) else v or 0)
             if not isinstance(v, str) else (True, True, v) for v in row]
 
 
