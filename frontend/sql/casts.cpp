@@ -120,7 +120,18 @@ Cell Translator::cast_to_text(const Cell& c, Type to) {
       return strict(to, v, {&c, 1});
     }
     case TypeId::real:
-    case TypeId::double_: return text_cell(to, "of_float", {c});
+    case TypeId::double_: {
+      // Texts are made once for each value, and -0.0 is 0.0's equal.
+      const BasicType type = g_[c.value].type;
+      const VectorId zero = g_.real(type, 0);
+      const VectorId inverse = g_.map("div", {g_.real(type, 1), c.value}, type);
+      const VectorId is_negative = g_.and_(g_.map("eq", {c.value, zero}, BasicType::boolean),
+                                           g_.map("lt", {inverse, zero}, BasicType::boolean));
+      const Cell other{g_.select(is_negative, zero, c.value), c.valid, c.type};
+      Cell out = text_cell(to, "of_float", {other});
+      out.value = g_.select(is_negative, g_.text(g_[out.value].type, "-0.0"), out.value);
+      return out;
+    }
     case TypeId::decimal:
       return text_cell(to, "of_decimal", {c, integer(c.type.width), integer(c.type.scale)});
     case TypeId::date: return text_cell(to, "of_date", {c});

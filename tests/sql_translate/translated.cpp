@@ -68,7 +68,7 @@ Result<sql::Catalog> catalog_of(data::Source& source, const sql::Plan& plan) {
     const sql::Node& node = plan.nodes[static_cast<sql::NodeId>(n)];
     if (node.op != sql::Operator::scan || node.table.empty()) continue;
     for (uint32_t c : plan.of(node.columns))
-      if (c != UINT32_MAX) read[node.table].insert(plan.of(node.names)[c]);
+      if (c < node.names.count) read[node.table].insert(plan.of(node.names)[c]);
   }
   sql::Catalog catalog;
   for (const data::TableSchema& from : source.schema().tables) {
