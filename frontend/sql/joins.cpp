@@ -102,13 +102,16 @@ std::vector<Translator::Key> Translator::keys_of(const On& on, const Relation& l
 // filters of what is joined: left's columns, then right's.
 void Translator::residual(Relation& joined, const On& on, size_t but, bool paired) {
   const std::span<const Cell> all = joined.columns;
+  // Of rows that are joined so far.
+  const auto value = [&](ExpressionId e, std::span<const Cell> columns) {
+    return evaluate(e, Relation{joined.space, joined.mask, {columns.begin(), columns.end()}});
+  };
   size_t at = 0;
   for (const Condition& c : on.conditions) {
     if (is_equality(c.comparison) && (at++ == but || paired)) continue;
     const std::string_view builtin = comparison_of(c.comparison);
     if (paired && !builtin.empty()) continue;
-    const Cell x = evaluate(c.left, all.first(on.left)),
-               y = evaluate(c.right, all.subspan(on.left));
+    const Cell x = value(c.left, all.first(on.left)), y = value(c.right, all.subspan(on.left));
     if (error_) return;
     if (c.comparison == Function::not_distinct_from)
       filter(joined, equal_cells(x, y));
@@ -122,7 +125,7 @@ void Translator::residual(Relation& joined, const On& on, size_t but, bool paire
   std::vector<Cell> columns = joined.columns;  // as the plan counts them
   if (on.swapped)
     std::rotate(columns.begin(), columns.begin() + static_cast<ptrdiff_t>(on.left), columns.end());
-  for (ExpressionId e : on.others) filter(joined, evaluate(e, columns));
+  for (ExpressionId e : on.others) filter(joined, value(e, columns));
 }
 
 // If `value` is a unique vector picked at row numbers (or such a vector itself): that vector, and
