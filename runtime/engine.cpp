@@ -72,7 +72,12 @@ bool Engine::State::evict() {
     if (domain->drop_strings()) return true;
   for (DomainPtr& domain : derived_domains)
     if (domain->drop_strings()) return true;
-  return false;
+  const auto unused = std::find_if(common_domains.begin(), common_domains.end(), [](const CommonDomain& c) {
+    return c.domain->is_against() && c.domain.use_count() == 1;
+  });
+  if (unused == common_domains.end()) return false;
+  common_domains.erase(unused);
+  return true;
 }
 
 Result<void> Engine::State::check_device() const {

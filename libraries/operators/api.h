@@ -63,9 +63,21 @@ struct Cells {
 // Strings in device memory: `handles[i]` is offset << 24 | length into `pad` (runtime/data/column.h, Encoding::text).
 struct Strings {
   Address handles = 0;  // u64[count]
-  Address pad = 0;      // bytes
+  Address pad = 0;      // bytes, in whole words of eight: 0 behind the last
   uint64_t count = 0;
-  uint64_t longest = 0;  // bytes of the longest string, or a bound
+  uint64_t pad_bytes = 0;
+};
+
+// What equals one of some literals has one number.
+struct Same {
+  Vector numbers;    // u32 per string: the first one that equals the same literal; of others their own number
+  Address literals;  // u32 per literal: the first string that equals it, or UINT32_MAX
+};
+
+// Texts in another case. Letters that are not ASCII stay as they are.
+struct Cased {
+  Strings strings;
+  Vector others;  // i64, ascending: the strings with bytes that are not ASCII
 };
 
 struct Ranks {
@@ -195,6 +207,21 @@ class Operators {
   // bool (u8) per string: the whole string matches (`%`: any run of bytes, `_`: one byte).
   Result<Vector> like(const Strings& strings, std::string_view pattern, Memory& memory);
   Result<Ranks> rank(const Strings& strings, Memory& memory);
+  // u32: `count` numbers from `first` on.
+  Result<Vector> numbers(uint64_t first, uint64_t count, Memory& memory);
+  // `literals` are distinct and in byte order, at least one.
+  Result<Same> same_as(const Strings& strings, const Strings& literals, Memory& memory);
+  // u32 per string: twice the number of the literals before it, and 1 more where it equals one of them. Literals as above.
+  Result<Vector> places_among(const Strings& strings, const Strings& literals, Memory& memory);
+  // Of every string at most `most` bytes, or characters, from number `first` on. They lie where they lay.
+  Result<Strings> cut(const Strings& strings, uint64_t first, uint64_t most, bool characters, Memory& memory);
+  // One after the other, in one pad.
+  Result<Strings> concatenate(std::span<const Strings> parts, Memory& memory);
+  // i64 per string.
+  Result<Vector> lengths(const Strings& strings, bool characters, Memory& memory);
+  Result<Cased> to_case(const Strings& strings, bool upper, Memory& memory);
+  // The same strings but those numbered `at` (i64), which `others` has in that order.
+  Result<Strings> replace(const Strings& strings, const Vector& at, const Strings& others, Memory& memory);
   // to[k] = table[codes[k]]: codes of u8, u16 or u32 through a u32 table of `entries`; codes beyond it (a text that is missing) stay as they are.
   Result<Vector> translate(const Vector& codes, Address table, uint64_t entries, Memory& memory);
   // to[k] = table[codes[k]]: the same codes through a table of integers of that type; zero for codes beyond its `entries`.

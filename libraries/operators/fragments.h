@@ -92,6 +92,17 @@ void for_tiles(Builder& b, Reg<U32> tiles, Body&& body) {
   b.bind(done);
 }
 Reg<U32> tiles_of(Builder& b, Reg<U32> rows, uint32_t tile);  // rounded up; no overflow
+// A row per thread. body(row, next_row) may jump to `next_row`.
+template <class Body>
+void for_rows(Builder& b, const Thread& t, Reg<U32> n, Body&& body) {
+  for_tiles(b, tiles_of(b, n, block_threads), [&](Reg<U32> tile) {
+    const LabelId next_row = b.label();
+    Reg<U32> row = b.mad_lo(tile, block_threads, t.tid);
+    b.when(b.setp(ptx::Compare::ge, row, n)).bra(next_row);
+    body(row, next_row);
+    b.bind(next_row);
+  });
+}
 
 // base + row * bytes
 inline At element_at(Builder& b, Reg<U64> base, Reg<U32> row, uint32_t bytes) {

@@ -140,6 +140,31 @@ Result<Cells> Operators::unique_cells(const Cells& cells, Memory& memory) {
 Result<Ranks> Operators::rank(const Strings& strings, Memory& memory) {
   return operators::rank(state_->library, strings, memory);
 }
+Result<Vector> Operators::numbers(uint64_t first, uint64_t count, Memory& memory) {
+  return operators::numbers(state_->library, first, count, memory);
+}
+Result<Same> Operators::same_as(const Strings& strings, const Strings& literals, Memory& memory) {
+  return operators::same_as(state_->library, strings, literals, memory);
+}
+Result<Vector> Operators::places_among(const Strings& strings, const Strings& literals, Memory& memory) {
+  return operators::places_among(state_->library, strings, literals, memory);
+}
+Result<Strings> Operators::cut(const Strings& strings, uint64_t first, uint64_t most, bool characters,
+                               Memory& memory) {
+  return operators::cut(state_->library, strings, first, most, characters, memory);
+}
+Result<Strings> Operators::concatenate(std::span<const Strings> parts, Memory& memory) {
+  return operators::concatenate(state_->library, parts, memory);
+}
+Result<Vector> Operators::lengths(const Strings& strings, bool characters, Memory& memory) {
+  return operators::lengths(state_->library, strings, characters, memory);
+}
+Result<Cased> Operators::to_case(const Strings& strings, bool upper, Memory& memory) {
+  return operators::to_case(state_->library, strings, upper, memory);
+}
+Result<Strings> Operators::replace(const Strings& strings, const Vector& at, const Strings& others, Memory& memory) {
+  return operators::replace(state_->library, strings, at, others, memory);
+}
 
 Result<Relation> Operators::select(const Relation& relation, const Vector& mask, Memory& memory) {
   return operators::select(state_->library, relation, mask, memory);

@@ -29,6 +29,18 @@ Result<Vector> member(Library& library, const Options& options, const Vector& x,
 Result<Vector> like(Library& library, const Strings& strings, std::string_view pattern, Memory& memory);
 Result<Ranks> rank(Library& library, const Strings& strings, Memory& memory);
 Result<Vector> translate(Library& library, const Vector& codes, Address table, uint64_t entries, Memory& memory);
+// text/literals.cpp
+Result<Same> same_as(Library& library, const Strings& strings, const Strings& literals, Memory& memory);
+Result<Vector> places_among(Library& library, const Strings& strings, const Strings& literals, Memory& memory);
+// text/strings.cpp
+Result<Vector> numbers(Library& library, uint64_t first, uint64_t count, Memory& memory);
+Result<Strings> cut(Library& library, const Strings& strings, uint64_t first, uint64_t most, bool characters,
+                    Memory& memory);
+Result<Strings> concatenate(Library& library, std::span<const Strings> parts, Memory& memory);
+Result<Vector> lengths(Library& library, const Strings& strings, bool characters, Memory& memory);
+Result<Cased> to_case(Library& library, const Strings& strings, bool upper, Memory& memory);
+Result<Strings> replace(Library& library, const Strings& strings, const Vector& at, const Strings& others,
+                        Memory& memory);
 // elements.cpp
 Result<Vector> gather(Library& library, const Vector& codes, Type type, Address table, uint64_t entries,
                       Memory& memory);

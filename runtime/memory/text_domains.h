@@ -1,8 +1,8 @@
 // Text on the device: 4-byte codes, and the domain that says what they mean (docs/decisions.md, 9).
 //
 // A domain is a dictionary (codes are distinct texts), a column with many different texts (code = row), pieces of the texts of another domain,
-// another domain with more texts, the distinct texts of another domain (code = place in byte order), these with a few more in their places, or
-// several domains one after the other. Texts are compared, joined and grouped only as codes of one domain whose codes are distinct; whatever is
+// another domain with more texts, the distinct texts of another domain (code = place in byte order), these with a few more in their places,
+// several domains one after the other, or what a function makes of each text of another domain. Texts are compared, joined and grouped only as codes of one domain whose codes are distinct; whatever is
 // needed for that is made on first need and stays with the domain: ranks, the ordered form, the strings on the device, tables that translate
 // codes into those of other domains.
 //
@@ -11,8 +11,12 @@
 //   std::optional<uint32_t> code = d->code_of("EUROPE");   // of distinct domains
 //   DomainPtr both = Domain::joined({a, b});               // its ordered form has the texts of a and b; no text is looked up on the host
 //
+// A column of many texts has no dictionary: its bytes go to the device as they lie, and all of the above is made of them there. Where its texts
+// are only compared with a few constants, no ranks are made either: `against` gives the constants and what equals them codes in common.
+//
 // Private to this folder. Not thread-safe.
 #pragma once
+#include <deque>
 #include <functional>
 #include <map>
 #include <memory>
@@ -27,6 +31,7 @@
 #include "libraries/operators/api.h"
 #include "runtime/memory/arena.h"
 #include "runtime/data/column.h"
+#include "runtime/text/text_functions.h"
 
 namespace rndn::runtime {
 
@@ -39,9 +44,35 @@ using DomainPtr = std::shared_ptr<Domain>;
 struct TextTools {
   device::Device& device;
   Arena& arena;                    // for what stays with the domain
-  operators::Operators* rank = nullptr;  // null: ranks are made on the host
-  operators::Memory* memory = nullptr;   // for `rank`
-  uint64_t* walked = nullptr;            // counts texts that the host read, or whose codes it made, for what a domain keeps
+  operators::Operators* sql = nullptr;
+  operators::Memory* memory = nullptr;  // for `sql`
+  uint64_t* walked = nullptr;           // counts texts that the host read, or whose codes it made, for what a domain keeps
+};
+
+// A function of one text and of constants (frontend/text_functions.def).
+struct TextMap {
+  hir::TextFunctionId id{};
+  std::vector<text::TextArgument> constants;  // all arguments but the variable one; their texts are in `held`
+  size_t variable = 0;
+  std::deque<std::string> held;
+  // Whether the device makes the texts of it, but for texts that are not ASCII.
+  bool is_on_device() const;
+};
+
+// Reads texts of domains; what it gave last is valid until the next.
+class TextReader {
+ public:
+  std::string_view operator()(Domain& domain, uint32_t code);
+
+ private:
+  friend class Domain;
+  struct Made {
+    explicit Made(const TextMap& map);
+    text::TextFunction function;
+    std::vector<text::TextArgument> arguments;
+    text::TextResult result;
+  };
+  std::map<const Domain*, Made> made_;
 };
 
 class Domain : public std::enable_shared_from_this<Domain> {
@@ -58,7 +89,14 @@ class Domain : public std::enable_shared_from_this<Domain> {
   uint64_t count() const { return count_; }                // codes are 0 .. count - 1
   bool is_ordered() const { return is_ordered_; }          // codes are in byte order
   bool is_pieces() const { return kind_ == Kind::piece; }  // far fewer texts than codes
-  std::string_view text(uint32_t code);                    // code < count
+  bool is_distinct() const { return is_distinct_; }        // equal codes exactly where texts are equal
+  bool has_ranks() const { return ranks_ != nullptr; }
+  // Codes of texts that equal literals are known, or where they are among them, and nothing else; from `against`.
+  bool is_against() const { return kind_ == Kind::same || kind_ == Kind::places; }
+  // Of those: the domain that the texts are of.
+  DomainPtr base() const { return base_; }
+  // What codes that a kernel gives mean.
+  DomainPtr meaning() { return kind_ == Kind::same ? base_ : shared_from_this(); }
   // The texts by code, where they are there as such; else null.
   std::shared_ptr<const std::vector<std::string>> texts() const;
   bool extends(const Domain& other) const;                 // the codes of `other` mean the same here
@@ -76,12 +114,23 @@ class Domain : public std::enable_shared_from_this<Domain> {
   Result<device::Address> ranks(const TextTools& tools);
   // u32 per code: the code in `to`, or missing_code. Both are distinct.
   Result<device::Address> translation(const DomainPtr& to, const TextTools& tools);
+  // u32 per code, of this domain's literals, which are ascending: the code in `same` that stands for each. After `translation` into it.
+  device::Address literal_codes() const { return literals_->address; }
   // The texts themselves. `keep`: for the next time; else `held` has them.
   Result<operators::Strings> strings(const TextTools& tools, bool keep, std::vector<BufferPtr>& held);
   // Gives back the strings that were kept; false: there are none.
   bool drop_strings();
   // The pieces of `length` bytes that begin at byte `start` (from 0), clipped to each text; kept, the same for equal arguments.
   DomainPtr pieces(uint64_t start, uint64_t length);
+  // What the function makes of each text. Nothing is made before it is asked for. Kept under `call`.
+  DomainPtr mapped(const std::string& call, TextMap map);
+  bool is_mapped(const std::string& call) const {
+    const auto at = mapped_.find(call);
+    return at != mapped_.end() && !at->second.expired();
+  }
+  // Codes for comparisons with these literals, which are distinct and ascending, and with nothing else. Equality: what equals a literal has the code
+  // of the first such text, everything else its own. `ordered`: twice the number of the literals before it, and 1 more for what equals one.
+  DomainPtr against(std::vector<std::string> literals, bool ordered);
   // What a function makes of each text, by code: texts, or elements on the device. Kept under the
   // function's name and constants; neither is there before it is made.
   struct Image {
@@ -95,39 +144,47 @@ class Domain : public std::enable_shared_from_this<Domain> {
   DomainPtr inserted(std::vector<std::string> more, const TextTools& tools);
 
  private:
-  // Each text as offset << 24 | length into a pad, on the host. What is not made points into the column.
-  struct Packed {
-    std::vector<uint64_t> made_handles;
-    std::string made_pad;
-    const uint64_t* handles = nullptr;
-    std::string_view pad;
+  friend class TextReader;
+  struct OnDevice {
+    BufferPtr handles, pad;
+    uint64_t pad_bytes = 0;
   };
-  void pack(Packed& packed) const;
+  Result<OnDevice> make_strings(const TextTools& tools, bool keep);
+  Result<OnDevice> map_strings(const TextTools& tools);
+  Result<OnDevice> send_texts(std::span<const std::string> texts, const TextTools& tools) const;
+  std::string_view read(uint32_t code, TextReader& reader);
   uint64_t place_of(std::string_view text);
   Result<void> rank(const TextTools& tools);
+  Result<device::Address> look_up(const DomainPtr& literals, const TextTools& tools);
   DomainPtr derive();  // a domain of base this, known to the keeper
 
-  enum class Kind : uint8_t { texts, dictionary, column, piece, more, distinct, inserted, joined } kind_ = Kind::texts;
+  enum class Kind : uint8_t {
+    texts, dictionary, column, piece, more, distinct, inserted, joined, mapped, same, places
+  } kind_ = Kind::texts;
   uint64_t count_ = 0;
   bool is_distinct_ = false;  // equal codes exactly where texts are equal
   bool is_ordered_ = false;
   bool is_kept_ = false;
-  std::shared_ptr<const std::vector<std::string>> texts_;  // texts; more, inserted: those beyond base_'s
+  std::shared_ptr<const std::vector<std::string>> texts_;  // texts; more, inserted: those beyond base_'s; same, places: the literals
   std::shared_ptr<const data::Column> column_;             // dictionary, column
-  DomainPtr base_;                                         // piece, more, distinct, inserted
+  DomainPtr base_;                                         // all but texts, dictionary, column, joined
   std::vector<DomainPtr> parts_;                           // joined
   std::vector<uint64_t> firsts_;                           // joined: the first code of each part; inserted: the codes of texts_
   uint64_t piece_start_ = 0, piece_length_ = 0;
   std::vector<DomainPtr>* keeper_ = nullptr;
+  TextMap map_;  // mapped
 
   // Made on need.
   std::unordered_map<std::string_view, uint32_t> codes_;
-  BufferPtr ranks_, handles_, pad_;
+  BufferPtr ranks_;     // same, places: the codes of base_'s texts
+  BufferPtr literals_;  // same
+  OnDevice strings_;
   std::vector<uint32_t> first_;  // with ranks_: per distinct text, in order, the first code that has it
-  uint64_t distinct_count_ = 0, longest_ = 0;
+  uint64_t distinct_count_ = 0;
   std::weak_ptr<Domain> ordered_;  // its base_ is this domain
   std::map<std::pair<uint64_t, uint64_t>, std::weak_ptr<Domain>> pieces_;
   std::map<std::vector<std::string>, std::weak_ptr<Domain>> more_;
+  std::map<std::string, std::weak_ptr<Domain>> mapped_;
   struct Translation {
     std::weak_ptr<Domain> to;
     BufferPtr table;

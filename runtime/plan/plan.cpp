@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <numeric>
+#include <optional>
 #include <set>
 
 #include "runtime/plan/fallbacks.h"
@@ -38,16 +39,17 @@ TextClasses text_classes(const hir::Program& program, const hir::Function& f) {
     return element_type(*program.types, f.variables[static_cast<hir::VariableId>(v)].type, element, list) &&
            hir::is_text(element);
   };
-  std::vector<uint32_t> compared, ordered, keys;
-  const auto orders = [&](const hir::Expression& e) {
-    if (e.kind != hir::Expression::call || e.callee.kind != hir::FunctionRef::builtin) return false;
+  std::vector<uint32_t> compared, ordered, keys, carried, among_rows;
+  std::vector<std::vector<uint32_t>> comparisons;
+  const auto builtin_of = [&](const hir::Expression& e) -> std::optional<Builtin> {
+    if (e.kind != hir::Expression::call || e.callee.kind != hir::FunctionRef::builtin) return std::nullopt;
     Builtin b = e.callee.builtin_id;
     if (!e.operands.empty() && e.operands[0].kind == hir::Operand::literal)  // the each family
       if (const auto* functions =
               std::get_if<std::vector<hir::FunctionRef>>(&program.literals[e.operands[0].literal_id()].values);
           functions && functions->size() == 1 && functions->front().kind == hir::FunctionRef::builtin)
         b = functions->front().builtin_id;
-    return b == Builtin::lt || b == Builtin::gt || b == Builtin::leq || b == Builtin::geq;
+    return b;
   };
   for (const hir::Statement& s : f.statements) {
     if (is_none(s.value)) continue;
@@ -66,7 +68,7 @@ TextClasses text_classes(const hir::Program& program, const hir::Function& f) {
         first = UINT32_MAX;
         for (const hir::Operand& o : {e.operands[k], e.operands[k + columns]})
           if (o.kind == hir::Operand::variable) join(o.id);
-        if (first != UINT32_MAX) compared.push_back(first);
+        if (first != UINT32_MAX) compared.push_back(first), among_rows.push_back(first);
       }
       continue;
     }
@@ -79,11 +81,24 @@ TextClasses text_classes(const hir::Program& program, const hir::Function& f) {
     for (const hir::Operand& o : e.operands)
       if (o.kind == hir::Operand::variable) join(o.id);
     // A comparison gives no text: everything that gives none compares.
+    std::vector<uint32_t> texts;
+    for (const hir::Operand& o : e.operands)
+      if (o.kind == hir::Operand::variable && is_text(o.id)) texts.push_back(o.id);
     if (first != UINT32_MAX && s.targets.size() == 1 && s.targets[0].kind == hir::Target::variable &&
         !is_text(s.targets[0].id)) {
       compared.push_back(first);
-      if (orders(e)) ordered.push_back(first);
+      const std::optional<Builtin> b = builtin_of(e);
+      const bool orders = b == Builtin::lt || b == Builtin::gt || b == Builtin::leq || b == Builtin::geq;
+      if (orders) ordered.push_back(first);
+      if (orders || b == Builtin::eq || b == Builtin::neq)
+        comparisons.push_back(std::move(texts));
+      else if (b != Builtin::len)
+        among_rows.push_back(first);
+    } else {
+      carried.insert(carried.end(), texts.begin(), texts.end());
     }
+    for (const hir::Target& t : s.targets)
+      if (t.kind == hir::Target::variable && is_text(t.id)) carried.push_back(t.id);
     for (const hir::Target& t : s.targets)
       if (t.kind == hir::Target::variable) join(t.id);
   }
@@ -102,14 +117,25 @@ TextClasses text_classes(const hir::Program& program, const hir::Function& f) {
   for (uint32_t v : compared) out.classes[static_cast<size_t>(out.of[v])].compared = true;
   for (uint32_t v : keys) {
     TextClasses::Class& of_key = out.classes[static_cast<size_t>(out.of[v])];
-    of_key.compared = of_key.escapes = true;
+    of_key.compared = of_key.escapes = of_key.among_rows = true;
+  }
+  const auto class_of_variable = [&](uint32_t v) -> TextClasses::Class& {
+    return out.classes[static_cast<size_t>(out.of[v])];
+  };
+  for (uint32_t v : among_rows) class_of_variable(v).among_rows = true;
+  for (uint32_t v : carried) class_of_variable(v).carried.push_back(v);
+  for (std::vector<uint32_t>& operands : comparisons) {
+    const uint32_t v = operands[0];
+    class_of_variable(v).comparisons.push_back(std::move(operands));
   }
   for (uint32_t v : ordered) out.classes[static_cast<size_t>(out.of[v])].ordered = true;
   for (const hir::Statement& s : f.statements)
     if (s.kind == hir::Statement::return_)
       for (const hir::Operand& o : s.results)
-        if (o.kind == hir::Operand::variable && out.of[o.id] >= 0)
-          out.classes[static_cast<size_t>(out.of[o.id])].escapes = true;
+        if (o.kind == hir::Operand::variable && out.of[o.id] >= 0) {
+          class_of_variable(o.id).escapes = true;
+          class_of_variable(o.id).carried.push_back(o.id);
+        }
   return out;
 }
 

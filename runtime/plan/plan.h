@@ -78,6 +78,9 @@ struct TextClasses {
     bool compared = false;  // equal codes must be equal texts
     bool ordered = false;   // codes must be in the order of the texts
     bool escapes = false;   // a result: its codes must be texts, also those of literals
+    bool among_rows = false;  // compared by more than the comparisons below, which have these operands
+    std::vector<std::vector<uint32_t>> comparisons;
+    std::vector<uint32_t> carried;  // variables that texts are made of, or that are written
   };
   std::vector<int> of;  // per variable; -1: no text
   std::vector<Class> classes;

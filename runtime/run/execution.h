@@ -116,6 +116,9 @@ class Run {
   Result<void> codes_to_device(Item& v);
   Result<ItemPtr> in_domain(const ItemPtr& v, const DomainPtr& domain);
   Result<DomainPtr> common_domain(std::span<const ItemPtr> texts, const TextClasses::Class& needs);
+  Result<DomainPtr> literal_domain(std::span<const ItemPtr> texts, const TextClasses::Class& needs);
+  bool only_with_literals(const TextClasses::Class& texts, const hir::Function& f,
+                          const std::vector<ItemPtr>& inputs) const;
   Result<std::vector<std::string>> decode(Item& v, std::span<const uint32_t> codes);
 
   Result<DomainPtr> ordered_domain(std::span<const ItemPtr> texts);
@@ -217,6 +220,9 @@ class Run {
     size_t variable = 0;
   };
   Result<ItemPtr> text_image(const ItemPtr& x, const TextCall& call, bool validity);
+  static bool is_mapped(const Domain& domain, const TextCall& call, bool validity);
+  Result<BufferPtr> measured_texts(Domain& domain, const TextCall& call);
+  Result<ItemPtr> with_domain(const ItemPtr& x, DomainPtr domain);
   Result<Domain::Image> dictionary_of(std::vector<std::string> texts);
   Result<ItemPtr> coded(reference::Value texts);
   Result<bool> same_lengths(std::span<const ItemPtr> columns);

@@ -123,7 +123,12 @@ Result<void> Run::texts_to_one_domain(KernelState& state, const hir::Function& f
         if (inputs[i]->kind != Item::vector) RETURN_IF_ERROR(cells_to_device(inputs[i]));
         of_class.push_back(inputs[i]->kind == Item::vector ? inputs[i] : inputs[i]->parts[0]);
       }
-    ASSIGN_OR_RETURN(domains[c], common_domain(of_class, texts.classes[c]));
+    if (only_with_literals(texts.classes[c], f, inputs)) {
+      ASSIGN_OR_RETURN(domains[c], literal_domain(of_class, texts.classes[c]));
+    }
+    if (!domains[c]) {
+      ASSIGN_OR_RETURN(domains[c], common_domain(of_class, texts.classes[c]));
+    }
     for (size_t k = 0; k < members.size(); ++k) {
       ASSIGN_OR_RETURN(ItemPtr codes, in_domain(of_class[k], domains[c]));
       if (inputs[members[k]]->kind == Item::vector) {
@@ -134,6 +139,7 @@ Result<void> Run::texts_to_one_domain(KernelState& state, const hir::Function& f
         inputs[members[k]]->parts = {codes};
       }
     }
+    domains[c] = domains[c]->meaning();
   }
   return {};
 }

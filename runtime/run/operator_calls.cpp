@@ -191,7 +191,11 @@ Result<ItemPtr> Run::convert(const ItemPtr& v, BasicType to) {
 Result<void> Run::to_comparable(ItemPtr& a, ItemPtr& b, bool ordered) {
   if (hir::is_text(a->type) && hir::is_text(b->type)) {
     const ItemPtr both[] = {a, b};
-    ASSIGN_OR_RETURN(DomainPtr domain, common_domain(both, {.compared = true, .ordered = ordered}));
+    const TextClasses::Class needs{.compared = true, .ordered = ordered, .comparisons = {}, .carried = {}};
+    ASSIGN_OR_RETURN(DomainPtr domain, literal_domain(both, needs));
+    if (!domain) {
+      ASSIGN_OR_RETURN(domain, common_domain(both, needs));
+    }
     ASSIGN_OR_RETURN(a, in_domain(a, domain));
     ASSIGN_OR_RETURN(b, in_domain(b, domain));
     return {};
@@ -712,7 +716,7 @@ Result<void> Run::part_of(const Step& s) {
   if (padding.count && hir::is_text(x->type)) {
     padding.from = host_item(reference::vector_of_texts(x->type, std::vector<std::string>(padding.count)));
     const ItemPtr both[] = {x, padding.from};
-    ASSIGN_OR_RETURN(DomainPtr domain, common_domain(both, {.escapes = true}));
+    ASSIGN_OR_RETURN(DomainPtr domain, common_domain(both, {.escapes = true, .comparisons = {}, .carried = {}}));
     ASSIGN_OR_RETURN(part.from, in_domain(x, domain));
     ASSIGN_OR_RETURN(padding.from, in_domain(padding.from, domain));
   }
@@ -737,7 +741,7 @@ Result<void> Run::append(const Step& s) {
                                                      : hir::widest(x->type, y->type);
   if (texts) {
     const ItemPtr both[] = {x, y};
-    ASSIGN_OR_RETURN(DomainPtr domain, common_domain(both, {.escapes = true}));
+    ASSIGN_OR_RETURN(DomainPtr domain, common_domain(both, {.escapes = true, .comparisons = {}, .carried = {}}));
     ASSIGN_OR_RETURN(x, in_domain(x, domain));
     ASSIGN_OR_RETURN(y, in_domain(y, domain));
   } else if (complex) {

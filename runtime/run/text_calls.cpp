@@ -1,8 +1,10 @@
 // text_map and text_valid in a run.
 //
-// A function of one text and of constants is host work once per text of the vector's domain, in
-// parallel, and kept with the domain; its values go to the rows by code on the device. Texts that
-// it makes are a domain of their own, with the same codes where most differ. Anything
+// A function of one text and of constants is worked once per text of the vector's domain and kept
+// with the domain; its values go to the rows by code on the device. Of a large domain the device makes
+// what it can (cases, parts, lengths, what is contained); texts of that kind are made when something
+// compares them, and on the host only those that results have. Otherwise it is host work, in
+// parallel. Texts that it makes are a domain of their own, with the same codes where most differ. Anything
 // else, and a vector that has few rows of a large domain, is called once per distinct combination
 // of its elements on the host (runtime/reference/text_calls.cpp).
 #include <algorithm>
@@ -21,6 +23,7 @@ using reference::Value;
 namespace {
 
 constexpr uint64_t piece = 4096;  // texts that one thread takes at a time
+constexpr uint64_t few_texts_of_domain = 4096;  // the host makes these while a launch would start
 
 // The function's results for all texts of a domain, by code.
 struct Results {
@@ -76,13 +79,62 @@ Result<Domain::Image> Run::dictionary_of(std::vector<std::string> texts) {
   return image;
 }
 
+// The vector with its codes in a domain that has a text for each code of its own.
+Result<ItemPtr> Run::with_domain(const ItemPtr& x, DomainPtr domain) {
+  if (!x->codes_are_rows) RETURN_IF_ERROR(to_device(x));
+  auto made = std::make_shared<Item>(*x);
+  made->host.reset();
+  made->column = nullptr;
+  made->fields = nullptr;
+  made->translated = made->decoded = nullptr;
+  made->pieces.clear();
+  made->domain = std::move(domain);
+  return made;
+}
+
+// Whether a call's texts are made on the device, and on the host only those that results have.
+bool Run::is_mapped(const Domain& domain, const TextCall& call, bool validity) {
+  return !validity && hir::is_text(hir::row(call.id).result) && domain.count() > few_texts_of_domain &&
+         TextMap{.id = call.id, .constants = call.constants, .variable = call.variable, .held = {}}.is_on_device();
+}
+
+// What the device makes of the texts of a large domain at once; null: the host does.
+Result<BufferPtr> Run::measured_texts(Domain& domain, const TextCall& call) {
+  const bool characters = call.id == hir::TextFunctionId::length;
+  std::string pattern;
+  if (domain.count() <= few_texts_of_domain) return BufferPtr();
+  if (!characters && call.id != hir::TextFunctionId::strlen) {
+    const bool prefix = call.id == hir::TextFunctionId::prefix, suffix = call.id == hir::TextFunctionId::suffix;
+    if ((!prefix && !suffix && call.id != hir::TextFunctionId::contains) || call.variable != 0) return BufferPtr();
+    const std::string_view part = call.constants[1].text;
+    if (part.find_first_of("%_") != std::string_view::npos) return BufferPtr();  // letters of patterns
+    pattern = fmt::format("{}{}{}", prefix ? "" : "%", part, suffix ? "" : "%");
+  }
+  std::vector<BufferPtr> held;
+  ASSIGN_OR_RETURN(const operators::Strings strings, domain.strings(text_tools(), true, held));
+  OperatorMemory memory(*this, engine_.kept);
+  ASSIGN_OR_RETURN(const operators::Vector made, pattern.empty() ? sql_->lengths(strings, characters, memory)
+                                                                 : sql_->like(strings, pattern, memory));
+  note_library_launches();
+  return memory.buffer(made.data);
+}
+
 // The call's results for the vector `x` of texts, which is the only argument that is no constant.
 Result<ItemPtr> Run::text_image(const ItemPtr& x, const TextCall& call, bool validity) {
   const DomainPtr domain = domain_of(*x);
   const hir::TextFunctionRow& row = hir::row(call.id);
   const BasicType type = validity ? BasicType::boolean : hir::is_text(row.result) ? x->type : row.result;
+  if (is_mapped(*domain, call, validity)) {  // made when something asks for them
+    TextMap map{.id = call.id, .constants = call.constants, .variable = call.variable, .held = {}};
+    for (text::TextArgument& c : map.constants) c.text = map.held.emplace_back(c.text);
+    return with_domain(x, domain->mapped(call.key, std::move(map)));
+  }
   Domain::Image& image = domain->image(call.key + (validity ? "?" : ""));
+  if (!image.texts && !image.values && !validity && !hir::is_text(type)) {
+    ASSIGN_OR_RETURN(image.values, measured_texts(*domain, call));
+  }
   if (!image.texts && !image.values) {
+    texts_walked_ += domain->count();
     auto scope = timings_.measure(Phase::cpu, row.name);
     const uint64_t count = domain->count();
     const uint64_t width = hir::is_text(type) ? 0 : data::plain_width(type);
@@ -96,9 +148,10 @@ Result<ItemPtr> Run::text_image(const ItemPtr& x, const TextCall& call, bool val
     const auto work = [&](size_t k) {
       text::TextFunction function = *text::TextFunction::make(call.id);
       std::vector<text::TextArgument> in = call.constants;
+      TextReader reader;
       for (uint64_t i = k * piece; i < std::min<uint64_t>(count, (k + 1) * piece); ++i) {
         text::TextResult out;
-        in[call.variable].text = domain->text(static_cast<uint32_t>(i));
+        in[call.variable].text = reader(*domain, static_cast<uint32_t>(i));
         const bool valid = function(in, out);
         if (validity)
           put<uint8_t>(results.values, i, valid);
@@ -122,14 +175,17 @@ Result<ItemPtr> Run::text_image(const ItemPtr& x, const TextCall& call, bool val
       RETURN_IF_ERROR(device_.copy_to_device(image.values->address, results.values.data(), results.values.size()));
     }
   }
+  ItemPtr made;
+  if (image.values && x->codes_are_rows && x->exact && x->capacity == domain->count()) {  // the table is the column
+    made = new_vector(type, x->capacity, true);
+    made->data = image.values->address;
+    made->data_buffer = image.values;
+    made->size_id = x->size_id;
+    RETURN_IF_ERROR(size_to_device(*made));
+    if (!image.texts) return made;
+  }
   if (image.texts && image.values) {
-    ItemPtr made;
-    if (x->codes_are_rows && x->exact && x->capacity == domain->count()) {  // the table is the column
-      made = new_vector(type, x->capacity, true);
-      made->data = image.values->address;
-      made->data_buffer = image.values;
-      RETURN_IF_ERROR(size_to_device(*made));
-    } else {
+    if (!made) {
       ASSIGN_OR_RETURN(made, translate(x, image.values->address, domain->count()));
       made->type = type;
     }
@@ -138,23 +194,13 @@ Result<ItemPtr> Run::text_image(const ItemPtr& x, const TextCall& call, bool val
     made->bounds = {0, static_cast<int64_t>(std::max<uint64_t>(1, image.texts->count())) - 1};
     return made;
   }
-  if (image.texts) {
-    if (!x->codes_are_rows) RETURN_IF_ERROR(to_device(x));
-    auto made = std::make_shared<Item>(*x);
-    made->host.reset();
-    made->column = nullptr;
-    made->fields = nullptr;
-    made->translated = made->decoded = nullptr;
-    made->pieces.clear();
-    made->domain = image.texts;
-    return made;
-  }
+  if (image.texts) return with_domain(x, image.texts);
   ASSIGN_OR_RETURN(const operators::Vector codes, column(x));
   OperatorMemory memory(*this, engine_.buffers);
-  ASSIGN_OR_RETURN(operators::Vector made, sql_->gather(codes, type_of_bits(type), image.values->address,
-                                                        domain->count(), memory));
-  made.type = type_on_device(type);  // they are the bits of these
-  ItemPtr item = from_vector(made, type, memory);
+  ASSIGN_OR_RETURN(operators::Vector gathered, sql_->gather(codes, type_of_bits(type), image.values->address,
+                                                            domain->count(), memory));
+  gathered.type = type_on_device(type);  // they are the bits of these
+  ItemPtr item = from_vector(gathered, type, memory);
   item->size_id = x->size_id;
   if (item->exact != x->exact && x->exact) item->exact = true;
   return item;
@@ -194,9 +240,10 @@ Result<void> Run::text_map(const Step& s) {
     constexpr uint64_t large = 65536, fewer = 8;
     const DomainPtr domain = domain_of(*x);
     const Domain::Image& image = domain->image(call.key + (validity ? "?" : ""));
-    if (!image.texts && !image.values && domain->count() > large) {
+    const bool is_known = image.texts || image.values || domain->is_mapped(call.key);
+    if (!is_known && domain->count() > large) {
       ASSIGN_OR_RETURN(const uint64_t rows, size_of(*x));
-      simple = rows > domain->count() / fewer;
+      simple = is_mapped(*domain, call, validity) ? rows > few_texts_of_domain : rows > domain->count() / fewer;
     }
     if (domain->count() == 0) simple = false;
   }

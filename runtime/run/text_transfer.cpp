@@ -8,10 +8,19 @@
 
 namespace rndn::runtime {
 
+using device::Address;
 using reference::Value;
 
 namespace {
 constexpr uint64_t few_texts = 1024;  // texts of the host that are looked up rather than made a domain of their own
+
+void lie_as(Item& v, const Item& other) {
+  v.stored = other.stored;
+  v.data = other.data;
+  v.data_buffer = other.data_buffer;
+  v.size_slot = other.size_slot;
+  v.size_buffer = other.size_buffer;
+}
 
 // Texts of the program: literals, and short results of the host.
 bool looked_up(const Item& v) { return !v.domain && !v.column && v.host && v.capacity <= few_texts; }
@@ -43,14 +52,11 @@ Result<void> Run::codes_to_device(Item& v) {
   ASSIGN_OR_RETURN(uint64_t size, size_of(v));
   if (!v.codes_are_rows) return send_column(v);
   v.stored = {};
-  ASSIGN_OR_RETURN(v.data_buffer, arena_of(v).allocate(size * 4));
-  std::vector<uint32_t> piece(std::min<uint64_t>(size, 1 << 20));
-  for (uint64_t at = 0; at < size; at += piece.size()) {
-    const uint64_t n = std::min<uint64_t>(piece.size(), size - at);
-    for (uint64_t i = 0; i < n; ++i) piece[i] = static_cast<uint32_t>(at + i);
-    RETURN_IF_ERROR(device_.copy_to_device(v.data_buffer->address + 4 * at, piece.data(), 4 * n));
-  }
-  v.data = v.data_buffer->address;
+  OperatorMemory memory(*this, arena_of(v));
+  ASSIGN_OR_RETURN(const operators::Vector rows, sql_->numbers(0, size, memory));
+  note_library_launches();
+  v.data_buffer = memory.buffer(rows.data);
+  v.data = rows.data;
   return {};
 }
 
@@ -60,9 +66,10 @@ Result<std::vector<std::string>> Run::decode(Item& v, std::span<const uint32_t> 
   constexpr uint64_t piece = 1024;
   std::atomic<uint64_t> unknown = UINT64_MAX;
   auto decode_piece = [&](size_t k) {
+    TextReader reader;
     for (uint64_t i = k * piece; i < std::min<uint64_t>(codes.size(), (k + 1) * piece); ++i)
       if (codes[i] < domain.count())
-        texts[i] = domain.text(codes[i]);
+        texts[i] = reader(domain, codes[i]);
       else
         unknown = i;
   };
@@ -131,13 +138,50 @@ Result<DomainPtr> Run::common_domain(std::span<const ItemPtr> texts, const TextC
       for (const DomainPtr& d : std::span(made.of).subspan(1)) {
         texts_walked_ += d->count();
         std::vector<std::string> of_domain;
-        for (uint32_t c = 0; c < d->count(); ++c) of_domain.emplace_back(d->text(c));
+        TextReader reader;
+        for (uint32_t c = 0; c < d->count(); ++c) of_domain.emplace_back(reader(*d, c));
         all = all->with(of_domain, text_tools());
       }
       return all->with(made.literals, text_tools());
     }
     ASSIGN_OR_RETURN(const DomainPtr all, Domain::joined(made.of)->ordered(text_tools()));
     return all->with(made.literals, text_tools());
+  });
+}
+
+// Are the texts of the class compared with literals alone, which go nowhere else?
+bool Run::only_with_literals(const TextClasses::Class& texts, const hir::Function& f,
+                             const std::vector<ItemPtr>& inputs) const {
+  if (!texts.compared || texts.among_rows || (texts.ordered && texts.escapes)) return false;
+  const auto is_literal = [&](uint32_t variable) {
+    for (size_t i = 0; i < inputs.size(); ++i)
+      if (index(f.parameters[i]) == variable) return inputs[i]->kind == Item::vector && looked_up(*inputs[i]);
+    return false;
+  };
+  for (const std::vector<uint32_t>& operands : texts.comparisons)
+    if (std::count_if(operands.begin(), operands.end(), is_literal) + 1 < std::ssize(operands)) return false;
+  return std::none_of(texts.carried.begin(), texts.carried.end(), is_literal);
+}
+
+// The domain for comparisons of one column's texts with literals, where codes of distinct texts are not there or would be other ones than the
+// column's in the result; null: it is another case.
+Result<DomainPtr> Run::literal_domain(std::span<const ItemPtr> texts, const TextClasses::Class& needs) {
+  DomainPtr of;
+  std::vector<std::string> literals;
+  for (const ItemPtr& v : texts) {
+    if (looked_up(*v)) {
+      for (uint64_t i = 0; i < v->capacity; ++i) literals.emplace_back(v->host->text(i));
+      continue;
+    }
+    const DomainPtr d = domain_of(*v);
+    if (of && d != of) return DomainPtr();
+    of = d;
+  }
+  if (!of || literals.empty() || literals.size() > few_texts || of->is_distinct() ||
+      (of->has_ranks() && !needs.escapes))
+    return DomainPtr();
+  return known_domain(needs.ordered, {of}, std::move(literals), [&](Engine::State::CommonDomain& made) {
+    return Result<DomainPtr>(of->against(made.literals, needs.ordered));
   });
 }
 
@@ -178,6 +222,11 @@ Result<DomainPtr> Run::known_domain(bool ordered, std::vector<DomainPtr> of, std
   ASSIGN_OR_RETURN(made.domain, make(made));
   const DomainPtr domain = made.domain;
   if (!std::all_of(made.of.begin(), made.of.end(), [](const DomainPtr& d) { return d->is_kept(); })) return domain;
+  // Their tables are as long as the column, and cheap to make.
+  constexpr std::ptrdiff_t most_against = 4;
+  const auto is_against = [](const Engine::State::CommonDomain& k) { return k.domain->is_against(); };
+  if (domain->is_against() && std::count_if(known.begin(), known.end(), is_against) >= most_against)
+    known.erase(std::find_if(known.begin(), known.end(), is_against));
   if (known.size() >= most_kept) known.erase(known.begin());
   known.push_back(std::move(made));
   return domain;
@@ -185,6 +234,7 @@ Result<DomainPtr> Run::known_domain(bool ordered, std::vector<DomainPtr> of, std
 
 // The same texts as codes of `domain`: `v` itself, or an item that `v` remembers.
 Result<ItemPtr> Run::in_domain(const ItemPtr& v, const DomainPtr& domain) {
+  if (recording_) held_domains_.push_back(domain);  // it keeps the tables that translate into it
   if (v->domain == domain) {
     RETURN_IF_ERROR(to_device(v));
     return v;
@@ -215,12 +265,36 @@ Result<ItemPtr> Run::in_domain(const ItemPtr& v, const DomainPtr& domain) {
     made->data = made->data_buffer->address;
     RETURN_IF_ERROR(device_.copy_to_device(made->data, codes.data(), codes.size() * 4));
     RETURN_IF_ERROR(size_to_device(*made));
+    if (domain->is_against() && domain->meaning() != domain) {  // these are places among its literals
+      RETURN_IF_ERROR(domain->base()->translation(domain, text_tools()));
+      ASSIGN_OR_RETURN(const ItemPtr codes, translate(made, domain->literal_codes(), missing_code));
+      lie_as(*made, *codes);
+      made->bounds = {};
+    }
     made->host = v->host;
     v->translated = made;
     return made;
   }
-  if (recording_) held_domains_.push_back(domain);  // it keeps the tables that translate into it
+  // The elements become those of `to`, or the table does, where it is the column.
+  const auto through = [&](Address table, uint64_t entries, Item& to) -> Result<void> {
+    if (v->codes_are_rows && v->exact && v->capacity == entries) {
+      to.stored = {};
+      to.data = table;
+    } else {
+      RETURN_IF_ERROR(to_device(v));
+      ASSIGN_OR_RETURN(const ItemPtr codes, translate(v, table, entries));
+      lie_as(to, *codes);
+    }
+    return to.exact ? size_to_device(to) : Result<void>();
+  };
   const DomainPtr own = domain_of(*v), into = domain->inserted_into();
+  if (domain->is_against()) {
+    ASSIGN_OR_RETURN(const Address table, own->translation(domain, text_tools()));
+    made->bounds = {0, static_cast<int64_t>(std::max<uint64_t>(1, domain->count())) - 1};
+    RETURN_IF_ERROR(through(table, own->count(), *made));
+    v->translated = made;
+    return made;
+  }
   DomainPtr from;
   ItemPtr at = v;  // in `own`, then in `from`
   if (into && into != own) {  // by way of the domain without the inserted texts
@@ -230,22 +304,11 @@ Result<ItemPtr> Run::in_domain(const ItemPtr& v, const DomainPtr& domain) {
     ASSIGN_OR_RETURN(from, own->distinct(text_tools()));
   }
   if (own != from && at == v) {
-    ASSIGN_OR_RETURN(device::Address ranks, own->ranks(text_tools()));
+    ASSIGN_OR_RETURN(const Address ranks, own->ranks(text_tools()));
     auto ranked = std::make_shared<Item>(*made);
     ranked->domain = from;
     ranked->bounds = {0, static_cast<int64_t>(std::max<uint64_t>(1, from->count())) - 1};
-    if (v->codes_are_rows && v->exact && v->capacity == own->count()) {
-      ranked->data = ranks;  // the table is the column
-    } else {
-      RETURN_IF_ERROR(to_device(v));
-      ASSIGN_OR_RETURN(ItemPtr codes, translate(v, ranks, own->count()));
-      ranked->stored = codes->stored;
-      ranked->data = codes->data;
-      ranked->data_buffer = codes->data_buffer;
-      ranked->size_slot = codes->size_slot;
-      ranked->size_buffer = codes->size_buffer;
-    }
-    if (ranked->exact) RETURN_IF_ERROR(size_to_device(*ranked));
+    RETURN_IF_ERROR(through(ranks, own->count(), *ranked));
     at = ranked;
   } else {
     RETURN_IF_ERROR(to_device(at));
@@ -254,20 +317,12 @@ Result<ItemPtr> Run::in_domain(const ItemPtr& v, const DomainPtr& domain) {
     v->translated = at;
     return at;
   }
-  made->stored = at->stored;
-  made->data = at->data;
-  made->data_buffer = at->data_buffer;
-  made->size_slot = at->size_slot;
-  made->size_buffer = at->size_buffer;
+  lie_as(*made, *at);
   made->bounds = at->bounds;
   if (!domain->extends(*from)) {
     ASSIGN_OR_RETURN(device::Address table, from->translation(domain, text_tools()));
     ASSIGN_OR_RETURN(ItemPtr codes, translate(at, table, from->count()));
-    made->stored = codes->stored;
-    made->data = codes->data;
-    made->data_buffer = codes->data_buffer;
-    made->size_slot = codes->size_slot;
-    made->size_buffer = codes->size_buffer;
+    lie_as(*made, *codes);
     made->bounds = {};
   }
   if (made->exact) RETURN_IF_ERROR(size_to_device(*made));

@@ -148,8 +148,9 @@ struct Bench {
     for (const std::string& text : strings) {
       handles.push_back(pad.size() << 24 | text.size());
       pad += text;
-      s.longest = std::max<uint64_t>(s.longest, text.size());
     }
+    s.pad_bytes = pad.size();
+    pad.resize((pad.size() + 7) / 8 * 8);
     s.handles = *memory->result(handles.size() * 8);
     s.pad = *memory->result(pad.size());
     EXPECT_TRUE(device->copy_to_device(s.handles, handles.data(), handles.size() * 8).ok());

@@ -64,18 +64,6 @@ struct Round {
   uint64_t run_count = 0;
 };
 
-// For every row of a tile: body(row), which may jump to `next_row`.
-template <class Body>
-void for_rows(Builder& b, const Thread& t, Reg<U32> n, Body&& body) {
-  for_tiles(b, tiles_of(b, n, block_threads), [&](Reg<U32> tile) {
-    const LabelId next_row = b.label();
-    Reg<U32> row = b.mad_lo(tile, block_threads, t.tid);
-    b.when(b.setp(Is::ge, row, n)).bra(next_row);
-    body(row, next_row);
-    b.bind(next_row);
-  });
-}
-
 Reg<U32> load_row(Builder& b, Reg<U64> rows, Reg<U32> place) {  // the low half of an i64
   return b.ld<U32>(Space::global, At(element_at(b, rows, place, 8)));
 }
@@ -233,9 +221,9 @@ Result<void> launch(Library& library, std::string_view name, const Library::Buil
 constexpr uint32_t no_word = UINT32_MAX;
 
 // Launches `ties`; `lowest` gets its answer with the next wait. Without `sorted`: all strings.
-Result<device::Mapped> find_ties(Library& library, const Strings& strings, const Round& round, const Sorted* sorted,
-                                 Address starts, Address runs, Address open, uint64_t from, Memory& work) {
-  const uint64_t words = (strings.longest + 7) / 8;
+Result<device::Mapped> find_ties(Library& library, const Strings& strings, uint64_t words, const Round& round,
+                                 const Sorted* sorted, Address starts, Address runs, Address open, uint64_t from,
+                                 Memory& work) {
   ASSIGN_OR_RETURN(const Address lowest, work.temporary(8));
   RETURN_IF_ERROR(library.device().fill(lowest, 0xff, 8));
   Arguments a;
@@ -263,8 +251,11 @@ Result<Ranks> rank(Library& library, const Strings& strings, Memory& memory) {
 
   Reused work(memory), kept[2] = {Reused(memory), Reused(memory)};
   Round round{.size = n, .handles = strings.handles};
-  const uint64_t words = (strings.longest + 7) / 8;
-  ASSIGN_OR_RETURN(const device::Mapped common, find_ties(library, strings, round, nullptr, 0, 0, 0, 0, work));
+  std::vector<Part> lengths{{.source = Source::length, .data = strings.handles}};
+  RETURN_IF_ERROR(find_bounds(library, {n, 0}, lengths, work));
+  const uint64_t words = (lengths[0].high + 7) / 8;
+  ASSIGN_OR_RETURN(const device::Mapped common,
+                   find_ties(library, strings, words, round, nullptr, 0, 0, 0, 0, work));
   RETURN_IF_ERROR(library.device().synchronize());
   uint64_t word = word_of(common);
   Address order = 0, starts = 0;      // of all strings
@@ -304,7 +295,7 @@ Result<Ranks> rank(Library& library, const Strings& strings, Memory& memory) {
     ASSIGN_OR_RETURN(const Address open, work.temporary(run_count));
     RETURN_IF_ERROR(library.device().fill(open, 0, run_count));
     ASSIGN_OR_RETURN(const device::Mapped lowest,
-                     find_ties(library, strings, round, &sorted, differs, runs, open, next_word, work));
+                     find_ties(library, strings, words, round, &sorted, differs, runs, open, next_word, work));
     ASSIGN_OR_RETURN(const Address marks, work.temporary(round.size));
     Arguments m;
     m.add(round.size).add(sorted.rows).add(runs).add(open).add(marks);
