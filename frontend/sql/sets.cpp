@@ -74,7 +74,7 @@ Relation Translator::set_operation(const Node& n) {
 // EXCEPT ALL, else INTERSECT ALL. Of rows alike, the left's n-th stays where the right has fewer
 // than n of them; or at least n.
 Relation Translator::counted_difference(Relation left, Relation right, bool except) {
-  for (const auto [side, flag] : {std::pair(&left, 0), std::pair(&right, 1)})
+  for (const auto& [side, flag] : {std::pair(&left, 0), std::pair(&right, 1)})
     side->columns.push_back({g_.integer(BasicType::boolean, flag), nothing, {TypeId::boolean}});
   Relation r = append({std::move(left), std::move(right)});
   if (error_) return r;

@@ -239,7 +239,7 @@ uint32_t build_few(ptx::Module& module, std::string_view name, std::span<const S
   }
   start_sums(b, shape, flags);
   std::vector<Reg<F64>> errors(count);  // of the thread, per sum of floats by its last part
-  for_accumulators(shape, [&]<class T>(size_t k, Accumulator::Op, auto identity) {
+  for_accumulators(shape, [&]<class T>(size_t k, Accumulator::Op, auto) {
     if (k < count && bounds_error(shape.accumulators[k])) errors[k] = b.constant<F64>(0.0);
   });
   {
