@@ -157,7 +157,7 @@ TEST_P(Translated, AgreesWithSqliteOnTheReferenceInterpreter) {
 // each kernel, is the same whatever nulls are in columns that it does not read. A mask comes with
 // nulls in a column that it reads, and with nothing else.
 TEST_P(Translated, HasAMaskOnlyForAColumnWithNulls) {
-  const Result<std::string> json = file("tests/sql_translate/plans", "json");
+  const Result<std::string> json = file_of(GetParam(), "tests/sql_translate/plans", "json");
   ASSERT_TRUE(json.ok()) << json.error().message;
   const Result<sql::Plan> plan = sql::read_plan(*json);
   ASSERT_TRUE(plan.ok()) << plan.error().message;
