@@ -298,7 +298,7 @@ void for_elements(Walk& w, const Marks& wanted, const Marks& needed, bool whole,
   } else {
     load_items(e);
   }
-  const ItemPlan plan = start_items(e, wanted);
+  const ItemPlan plan = start_items(e, wanted, early_steps(e, wanted));
   for (e.item = 0; e.item < e.items; ++e.item) {
     evaluate_item(e, plan);
     use();

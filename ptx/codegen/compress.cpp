@@ -390,7 +390,7 @@ void store_selected(Emitter& e, size_t k, Reg<U32> at) {
       load_input(e, in, item, 0, {});  // lanes that have none load the tile's first element, which is there
     }
   }
-  const ItemPlan plan = start_items(e, scan.wanted);
+  const ItemPlan plan = start_items(e, scan.wanted, early_steps(e, scan.wanted));
   for (e.item = 0; e.item < e.items; ++e.item) {
     evaluate_item(e, plan);
     for (uint32_t o : scan.outputs) {

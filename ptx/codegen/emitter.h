@@ -305,7 +305,7 @@ struct Conjunction {
 
 // Conditions of the elements that must hold for what is read at computed places (guards.cpp).
 struct Guard {
-  std::vector<hir::VariableId> conditions;
+  InlineVector<hir::VariableId, 6> conditions;
   size_t stage = 0;                 // 0: they follow from the loaded elements
   Marks steps;                      // that they follow from, after early ones that read memory
   InlineVector<Reg<S32>, 8> items;  // for every item of the tile: 1 where all hold and it is within n, else 0
@@ -444,7 +444,7 @@ struct ItemPlan {
   FlatMap<hir::VariableId, EarlyResults> early;  // already evaluated
 };
 // Evaluates chains of gathers among the marked steps for all items of the tile, whose inputs are loaded.
-ItemPlan start_items(Emitter& e, const Marks& wanted_steps);
+ItemPlan start_items(Emitter& e, const Marks& wanted_steps, const Marks& early_steps);
 // Which of the wanted steps are evaluated for all items before any other.
 Marks early_steps(const Emitter& e, const Marks& wanted_steps);
 void evaluate_item(Emitter& e, const ItemPlan& plan);  // the rest of the steps, for the current item
@@ -452,7 +452,7 @@ void evaluate_item(Emitter& e, const ItemPlan& plan);  // the rest of the steps,
 // --- guards.cpp ---------------------------------------------------------------------------------------------------------------
 
 // Fills guards and guard_of, and the guards of inputs.
-void find_guards(Emitter& e, const Marks& wanted_steps);
+void find_guards(Emitter& e, const Marks& wanted_steps, const Marks& early_steps);
 void drop_guards(Emitter& e);                              // at the end of the loop
 void note_guard(Emitter& e, Guard& guard);                 // of the current item, whose conditions are evaluated
 Reg<Pred> guard_of(Emitter& e, hir::StatementId step);  // for the current item; not valid: none

@@ -22,7 +22,7 @@ namespace rndn::codegen {
 namespace {
 
 using hir::VariableId;
-using Conditions = std::vector<VariableId>;  // ascending: all of them hold
+using Conditions = decltype(Guard::conditions);  // ascending: all of them hold
 
 constexpr size_t most_guards = 4, most_late_guards = 3, most_steps = 32;
 
@@ -34,60 +34,56 @@ Conditions united(const Conditions& a, const Conditions& b) {
 
 class Finder {
  public:
-  Finder(const Emitter& e, const Marks& wanted)
-      : e_(e), wanted_(wanted), early_(early_steps(e, wanted)), defined_by_(e.function.variables.size(), none_),
-        stage_(e.function.variables.size(), none_) {
+  Finder(const Emitter& e, const Marks& wanted, const Marks& early)
+      : e_(e), wanted_(wanted), early_(early), known_(e.function.variables.size()) {
     for (const Input& in : e.inputs)
-      if (in.wanted) stage_[index(in.variable)] = 0;
+      if (in.wanted) known_[index(in.variable)].stage = 0;
     for (size_t k = 0; k < e.steps.size(); ++k) {
       const size_t t = index(e.steps[k].target);
       if (!wanted[k] || e.definitions[t] != 1) continue;
-      defined_by_[t] = k;
-      stage_[t] = early_[k] && reads_memory(e.steps[k]) ? k + 1 : stage_of(e.steps[k]);
+      known_[t].defined_by = k;
+      known_[t].stage = early_[k] && reads_memory(e.steps[k]) ? k + 1 : stage_of(e.steps[k]);
     }
   }
 
   void find(std::vector<Guard>& guards, FlatMap<hir::StatementId, uint32_t>& of, std::vector<Input>& inputs) {
     const size_t variables = e_.function.variables.size();
-    std::vector<Conditions> demand(variables);
-    std::vector<uint32_t> readers(variables);
-    std::vector<size_t> first(variables, none_);  // early step that reads it or what follows from it
-    Conditions asked;                             // all conditions that there are
+    Conditions asked;  // all conditions that there are
     // What of the conditions is there at that step; where that is too much, those of stage 0.
     const auto guard = [&](Conditions under, size_t step) -> std::optional<uint32_t> {
-      std::erase_if(under, [&](VariableId v) { return stage_[index(v)] > step; });
+      drop(under, step);
       if (const auto at = guard_with(guards, under); at || stage_of(under) == 0) return at;
-      std::erase_if(under, [&](VariableId v) { return stage_[index(v)] > 0; });
+      drop(under, 0);
       return guard_with(guards, under);
     };
     const auto needs = [&](const hir::Operand& o, const Conditions& under) {
       if (o.kind != hir::Operand::variable) return;
-      if (readers[o.id]++ == 0) {
-        demand[o.id] = under;
+      if (known_[o.id].readers++ == 0) {
+        known_[o.id].demand = under;
         return;
       }
       Conditions both;
-      std::set_intersection(demand[o.id].begin(), demand[o.id].end(), under.begin(), under.end(),
+      std::set_intersection(known_[o.id].demand.begin(), known_[o.id].demand.end(), under.begin(), under.end(),
                             std::back_inserter(both));
-      demand[o.id] = std::move(both);
+      known_[o.id].demand = std::move(both);
     };
     for (size_t k = e_.steps.size(); k-- > 0;) {
       const Step& s = e_.steps[k];
       if (!wanted_[k]) continue;
       const size_t t = index(s.target);
       // What is read elsewhere too, by what no step of this loop is, is read always.
-      const bool known = defined_by_[t] == k && readers[t] == e_.reads[t] && e_.form(s.target) == Form::element;
-      const Conditions under = known ? demand[t] : Conditions();
+      const bool known = known_[t].defined_by == k && known_[t].readers == e_.reads[t] && e_.form(s.target) == Form::element;
+      const Conditions under = known ? known_[t].demand : Conditions();
       const bool gather = s.call && s.builtin == Builtin::index, probe = s.call && s.builtin == Builtin::gpu_probe;
       if (gather || probe)
         if (const auto at = guard(under, early_[k] ? k : none_)) of[s.id] = *at;
-      const size_t reads = early_[k] ? k : first[t];
+      const size_t reads = early_[k] ? k : known_[t].first;
       if (s.call && ((s.builtin == Builtin::and_ && s.casts.empty()) || s.builtin == Builtin::compress))
         for (size_t o = 0; o < (s.builtin == Builtin::and_ ? 2u : 1u); ++o)
           asked = united(asked, conjuncts(s.operands[o]));
       for (size_t o = 0; o < s.operands.size(); ++o) {
         if (reads_whole(s, o)) continue;
-        if (s.operands[o].kind == hir::Operand::variable) first[s.operands[o].id] = std::min(first[s.operands[o].id], reads);
+        if (s.operands[o].kind == hir::Operand::variable) known_[s.operands[o].id].first = std::min(known_[s.operands[o].id].first, reads);
         if (!s.call)
           needs(s.operands[o], under);
         else if (s.builtin == Builtin::and_ && s.casts.empty())
@@ -106,14 +102,21 @@ class Finder {
     (void)steps_before(conditional, false);
     for (Input& in : inputs) {
       const size_t v = index(in.variable);
-      if (in.wanted && !conditional[v] && readers[v] > 0 && readers[v] == e_.reads[v] && e_.definitions[v] == 1 &&
+      if (in.wanted && !conditional[v] && known_[v].readers > 0 && known_[v].readers == e_.reads[v] && e_.definitions[v] == 1 &&
           e_.form(in.variable) == Form::element)
-        in.guard = guard(demand[v], first[v]);
+        in.guard = guard(known_[v].demand, known_[v].first);
     }
   }
 
  private:
   static constexpr size_t none_ = SIZE_MAX;
+  struct Known {
+    size_t defined_by = none_;  // step
+    size_t stage = none_;       // none_: no condition may follow from it
+    size_t first = none_;       // early step that reads it or what follows from it
+    uint32_t readers = 0;
+    Conditions demand;          // under which it is read
+  };
 
   // The guard of these conditions, a new one where there is room for it.
   std::optional<uint32_t> guard_with(std::vector<Guard>& guards, const Conditions& conditions) const {
@@ -135,6 +138,11 @@ class Finder {
     if (steps > most_steps) return std::nullopt;
     guards.push_back(std::move(made));
     return static_cast<uint32_t>(guards.size() - 1);
+  }
+  void drop(Conditions& conditions, size_t stage) const {  // those of later stages
+    conditions.erase(std::remove_if(conditions.begin(), conditions.end(),
+                                    [&](VariableId v) { return known_[index(v)].stage > stage; }),
+                     conditions.end());
   }
   static bool reads_memory(const Step& s) {
     return s.call && (s.builtin == Builtin::index || s.builtin == Builtin::gpu_probe);
@@ -165,12 +173,12 @@ class Finder {
     if (!is_map(s) || e_.form(s.target) != Form::element) return none_;
     size_t stage = 0;
     for (const hir::Operand& o : s.operands)
-      if (o.kind == hir::Operand::variable && e_.form(o) != Form::scalar) stage = std::max(stage, stage_[o.id]);
+      if (o.kind == hir::Operand::variable && e_.form(o) != Form::scalar) stage = std::max(stage, known_[o.id].stage);
     return stage;
   }
   size_t stage_of(const Conditions& conditions) const {
     size_t stage = 0;
-    for (VariableId v : conditions) stage = std::max(stage, stage_[index(v)]);
+    for (VariableId v : conditions) stage = std::max(stage, known_[index(v)].stage);
     return stage;
   }
   // Conditions that hold where the operand does.
@@ -178,7 +186,7 @@ class Finder {
     if (o.kind != hir::Operand::variable || e_.form(o) != Form::element || e_.definitions[o.id] != 1 ||
         e_.type_of(o.variable_id()) != BasicType::boolean)
       return {};
-    const size_t k = defined_by_[o.id], stage = stage_[o.id];
+    const size_t k = known_[o.id].defined_by, stage = known_[o.id].stage;
     const bool is_and = k != none_ && e_.steps[k].call && e_.steps[k].builtin == Builtin::and_ && e_.steps[k].casts.empty();
     if (is_and && stage != 0) return united(conjuncts(e_.steps[k].operands[0]), conjuncts(e_.steps[k].operands[1]));
     return stage == none_ ? Conditions() : Conditions{o.variable_id()};
@@ -186,9 +194,8 @@ class Finder {
 
   const Emitter& e_;
   const Marks& wanted_;
-  const Marks early_;
-  std::vector<size_t> defined_by_;
-  std::vector<size_t> stage_;  // by variable; none_: no condition may follow from it
+  const Marks& early_;
+  std::vector<Known> known_;  // by variable
 };
 
 }  // namespace
@@ -199,9 +206,13 @@ void drop_guards(Emitter& e) {
   for (Input& in : e.inputs) in.guard.reset();
 }
 
-void find_guards(Emitter& e, const Marks& wanted) {
+void find_guards(Emitter& e, const Marks& wanted, const Marks& early) {
   if (e.selected || e.kernel.list || !e.in_loop) return;
-  Finder(e, wanted).find(e.guards, e.guard_of, e.inputs);
+  const auto asks = [&](const Step& s) { return s.call && (s.builtin == Builtin::and_ || s.builtin == Builtin::compress); };
+  bool any = false;
+  for (size_t k = 0; k < e.steps.size(); ++k) any = any || (wanted[k] && asks(e.steps[k]));
+  if (!any) return;
+  Finder(e, wanted, early).find(e.guards, e.guard_of, e.inputs);
 }
 
 void note_guard(Emitter& e, Guard& g) {

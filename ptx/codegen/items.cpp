@@ -108,6 +108,7 @@ InlineVector<uint32_t, 4> guards_of_stages(const Emitter& e, size_t last) {
 // Which of the steps that conditions of stage 0 follow from need not run again.
 Marks known_steps(const Emitter& e, const ItemPlan& plan) {
   Marks known = marks(e.steps.size());
+  if (e.guards.empty()) return known;
   std::vector<uint32_t> readers(e.function.variables.size());  // that need not run
   for (size_t k = e.steps.size(); k-- > 0;) {
     const Step& s = e.steps[k];
@@ -170,9 +171,8 @@ Marks early_steps(const Emitter& e, const Marks& wanted) {
   return early;
 }
 
-ItemPlan start_items(Emitter& e, const Marks& wanted) {
+ItemPlan start_items(Emitter& e, const Marks& wanted, const Marks& early) {
   ItemPlan plan;
-  const Marks early = early_steps(e, wanted);
   const uint32_t items = e.items;
   start_guards(e, guards_of_stages(e, 0), plan);
   const Marks known = known_steps(e, plan);

@@ -428,10 +428,11 @@ Marks steps_of(const Emitter& e, const Pass& pass, Marks& needed) {
 
 // Evaluates and uses the items of the tile (or of a part of it) whose pointers are set.
 void write_items(Emitter& e, const Pass& pass, const Marks& wanted, Reg<U32> position) {
-  find_guards(e, wanted);
+  const Marks early = early_steps(e, wanted);
+  find_guards(e, wanted, early);
   load_items(e);
   for (Output& out : e.outputs) out.items.clear();
-  ItemPlan plan = start_items(e, wanted);
+  ItemPlan plan = start_items(e, wanted, early);
   for (e.item = 0; e.item < e.items; ++e.item) {
     evaluate_item(e, plan);
     if (pass.accumulates) accumulate(e);

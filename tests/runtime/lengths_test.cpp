@@ -175,7 +175,8 @@ TEST(Lengths, ListsOfAKernelHaveTheSameCells) {
                                          keys);
     auto compiled = compile(sources.add("t.hir", text), sources, options, sink, timings);
     ASSERT_TRUE(compiled.ok()) << compiled.error().message << render(sink, sources);
-    // As if the analyses had found the lists to have the same cells.
+    // As if the analyses had found the lists to have the same cells, and no other program knew better.
+    compiled->outlined.flattened = false;
     hir::Program& program = compiled->outlined.program;
     hir::Function& main = program.functions[program.main];
     const auto variable = [&](std::string_view name) {

@@ -641,7 +641,7 @@ def cells(rows, types):
 
 
 class Rndn:
-    def __init__(self, program, folder, device, encode):
+    def __init__(self, program, folder, device, encode='narrow'):
         self.command = [program, 'sql', '-', '--data', str(folder), '--no-cache', '--format',
                         'json', '--device', device]
         if device != 'cpu':

@@ -129,10 +129,11 @@ TEST_F(Cli, LimitsThatAreNone) {
   }
 }
 
+// One signal: without --foreground `timeout` sends it to the program and to its group, and the second ends it at once.
 TEST_F(Cli, CtrlCEndsAProgram) {
   write("p.hir", program(endless));
   for (const char* device : {"cpu", "sim"}) {
-    const Ran r = run(fmt::format("timeout --preserve-status -s INT 0.5 rndn run p.hir --device {}", device));
+    const Ran r = run(fmt::format("timeout --foreground --preserve-status -s INT 0.5 rndn run p.hir --device {}", device));
     EXPECT_EQ(r.exit_code, 130);
     EXPECT_EQ(r.out, "");
     EXPECT_THAT(r.err, EndsWith("interrupted\n"));
@@ -144,7 +145,7 @@ TEST_F(Cli, CtrlCEndsAStatementOfTheShell) {
   write("endless.hir", program(endless));
   write("p.hir", program("        return 7:i64;\n"));
   write("input", "p.hir\nendless.hir\np.hir\n");
-  expect("timeout --preserve-status -s INT 0.5 rndn shell --device cpu --format csv < input", 130,
+  expect("timeout --foreground --preserve-status -s INT 0.5 rndn shell --device cpu --format csv < input", 130,
          "value\r\n7\r\nvalue\r\n7\r\n", "interrupted\n");
 }
 
