@@ -297,7 +297,7 @@ Result<ItemPtr> Run::in_domain(const ItemPtr& v, const DomainPtr& domain) {
   }
   DomainPtr from;
   ItemPtr at = v;  // in `own`, then in `from`
-  if (into && into != own) {  // by way of the domain without the inserted texts
+  if (into && into != own && into->rests_on(*own)) {  // by way of the domain without the inserted texts, which has all of these
     ASSIGN_OR_RETURN(at, in_domain(v, into));
     from = into;
   } else {

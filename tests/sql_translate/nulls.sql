@@ -95,3 +95,5 @@ select id, case when a > 1 then 'nan'::double else a end in (select case when b 
 select b, stddev_samp(a + b * 1e9), var_pop(a::double * 3 + b * 1e8), covar_samp(a + b * 1e9, id) from t group by b order by b;
 select id, case when id < 0 then error('never') else a end from t order by id;
 select id, var_pop(case when id = 1 then 'nan'::double else a end) over (partition by id), stddev_pop(case when id = 2 then 'nan'::double else m end) over (partition by id) from t order by id;
+select case when s < 'x' then s end as c from e union all select s from v;
+select case when s < 'x' then s end as c from e union all select 'x' union all select '' order by c nulls first;
