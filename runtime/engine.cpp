@@ -109,6 +109,7 @@ void Engine::State::drop_cache() {
   ++evictions;
   uploaded.clear();
   columns.clear();
+  forms = {};
   fetched.clear();
   common_domains.clear();
   domains.clear();

@@ -41,6 +41,9 @@ std::string_view comparison_of(Function f) {
   }
 }
 
+// NaN is above all numbers and equal to itself, which `join_index` does not know: such orders are filters.
+bool may_be_nan(const Cell& x, const Cell& y) { return is_floating(x.type) || is_floating(y.type); }
+
 bool is_equality(Function f) { return f == Function::equal || f == Function::not_distinct_from; }
 
 }  // namespace
@@ -110,9 +113,9 @@ void Translator::residual(Relation& joined, const On& on, size_t but, bool paire
   for (const Condition& c : on.conditions) {
     if (is_equality(c.comparison) && (at++ == but || paired)) continue;
     const std::string_view builtin = comparison_of(c.comparison);
-    if (paired && !builtin.empty()) continue;
     const Cell x = value(c.left, all.first(on.left)), y = value(c.right, all.subspan(on.left));
     if (error_) return;
+    if (paired && !builtin.empty() && !may_be_nan(x, y)) continue;
     if (c.comparison == Function::not_distinct_from)
       filter(joined, equal_cells(x, y));
     else if (c.comparison == Function::distinct_from)
@@ -316,6 +319,7 @@ Translator::Pairs Translator::pairs(const Relation& left, const Relation& right,
     if (is_equality(c.comparison) || builtin.empty()) continue;
     Cell x = evaluate(c.left, left), y = evaluate(c.right, right);
     if (error_) return {};
+    if (may_be_nan(x, y)) continue;
     unify(x, y);
     compared(builtin, x, y, false);
   }

@@ -3,12 +3,13 @@
 //
 // Where one side of an inner join, or the right side of a LEFT join, is groups and an equality of the
 // join is about a key of theirs, only groups count whose key the other side has. If the other side is
-// filtered and takes its key from a table's unique one, its rows mark rows of that table (those of
-// that table itself have their mask), and the groups' side is translated once more: what it groups is filtered by the marks, which cost a gather
-// per row. Groups stay whole, as rows of one group have one key. Of several keys the one of the largest
-// table marks.
+// filtered and its key is picked from a table's unique key, the rows that it has mark rows of that
+// table; if it is that table, its mask is the marks. The groups' side is translated once more, and what
+// it groups is filtered by the marks, a gather per row. Groups stay whole, as rows of one group have
+// one key. Of several keys the one of the largest table marks.
 // Left out: grouping sets, keys that are found by a search, limits and windows between join and
-// groups; how many rows the filter leaves is not asked.
+// groups; how many rows the filter leaves is not
+// asked; at most 16 sides of a query are reduced.
 #include "frontend/sql/translator.h"
 
 namespace rndn::sql {

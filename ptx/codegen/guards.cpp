@@ -72,7 +72,8 @@ class Finder {
       if (!wanted_[k]) continue;
       const size_t t = index(s.target);
       // What is read elsewhere too, by what no step of this loop is, is read always.
-      const bool known = known_[t].defined_by == k && known_[t].readers == e_.reads[t] && e_.form(s.target) == Form::element;
+      const bool known =
+          known_[t].defined_by == k && known_[t].readers == e_.reads[t] && e_.form(s.target) == Form::element;
       const Conditions under = known ? known_[t].demand : Conditions();
       const bool gather = s.call && s.builtin == Builtin::index, probe = s.call && s.builtin == Builtin::gpu_probe;
       if (gather || probe)
@@ -83,7 +84,8 @@ class Finder {
           asked = united(asked, conjuncts(s.operands[o]));
       for (size_t o = 0; o < s.operands.size(); ++o) {
         if (reads_whole(s, o)) continue;
-        if (s.operands[o].kind == hir::Operand::variable) known_[s.operands[o].id].first = std::min(known_[s.operands[o].id].first, reads);
+        if (s.operands[o].kind == hir::Operand::variable)
+          known_[s.operands[o].id].first = std::min(known_[s.operands[o].id].first, reads);
         if (!s.call)
           needs(s.operands[o], under);
         else if (s.builtin == Builtin::and_ && s.casts.empty())
@@ -102,8 +104,8 @@ class Finder {
     (void)steps_before(conditional, false);
     for (Input& in : inputs) {
       const size_t v = index(in.variable);
-      if (in.wanted && !conditional[v] && known_[v].readers > 0 && known_[v].readers == e_.reads[v] && e_.definitions[v] == 1 &&
-          e_.form(in.variable) == Form::element)
+      if (in.wanted && !conditional[v] && known_[v].readers > 0 && known_[v].readers == e_.reads[v] &&
+          e_.definitions[v] == 1 && e_.form(in.variable) == Form::element)
         in.guard = guard(known_[v].demand, known_[v].first);
     }
   }
@@ -115,13 +117,14 @@ class Finder {
     size_t stage = none_;       // none_: no condition may follow from it
     size_t first = none_;       // early step that reads it or what follows from it
     uint32_t readers = 0;
-    Conditions demand;          // under which it is read
+    Conditions demand;  // under which it is read
   };
 
   // The guard of these conditions, a new one where there is room for it.
   std::optional<uint32_t> guard_with(std::vector<Guard>& guards, const Conditions& conditions) const {
     if (conditions.empty()) return std::nullopt;
-    const auto at = std::find_if(guards.begin(), guards.end(), [&](const Guard& g) { return g.conditions == conditions; });
+    const auto at =
+        std::find_if(guards.begin(), guards.end(), [&](const Guard& g) { return g.conditions == conditions; });
     if (at != guards.end()) return static_cast<uint32_t>(at - guards.begin());
     Guard made{.conditions = conditions, .stage = stage_of(conditions)};
     const bool late = made.stage > 0;
@@ -166,7 +169,8 @@ class Finder {
     if (s.scalar || s.reduction) return false;
     if (!s.call) return true;
     const hir::ShapeRule rule = hir::row(s.builtin).shape_rule;
-    return (rule == hir::ShapeRule::broadcast || (rule == hir::ShapeRule::argument0 && s.builtin != Builtin::reverse)) &&
+    return (rule == hir::ShapeRule::broadcast ||
+            (rule == hir::ShapeRule::argument0 && s.builtin != Builtin::reverse)) &&
            !can_fail(e_, s) && !hir::needs_math(s.builtin, s.result);
   }
   size_t stage_of(const Step& s) const {
@@ -187,7 +191,8 @@ class Finder {
         e_.type_of(o.variable_id()) != BasicType::boolean)
       return {};
     const size_t k = known_[o.id].defined_by, stage = known_[o.id].stage;
-    const bool is_and = k != none_ && e_.steps[k].call && e_.steps[k].builtin == Builtin::and_ && e_.steps[k].casts.empty();
+    const bool is_and =
+        k != none_ && e_.steps[k].call && e_.steps[k].builtin == Builtin::and_ && e_.steps[k].casts.empty();
     if (is_and && stage != 0) return united(conjuncts(e_.steps[k].operands[0]), conjuncts(e_.steps[k].operands[1]));
     return stage == none_ ? Conditions() : Conditions{o.variable_id()};
   }
@@ -208,7 +213,9 @@ void drop_guards(Emitter& e) {
 
 void find_guards(Emitter& e, const Marks& wanted, const Marks& early) {
   if (e.selected || e.kernel.list || !e.in_loop) return;
-  const auto asks = [&](const Step& s) { return s.call && (s.builtin == Builtin::and_ || s.builtin == Builtin::compress); };
+  const auto asks = [&](const Step& s) {
+    return s.call && (s.builtin == Builtin::and_ || s.builtin == Builtin::compress);
+  };
   bool any = false;
   for (size_t k = 0; k < e.steps.size(); ++k) any = any || (wanted[k] && asks(e.steps[k]));
   if (!any) return;

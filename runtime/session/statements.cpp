@@ -285,7 +285,8 @@ Result<std::string> Session::explain(const NamedSource& statement, const RunOpti
   options.numbers_as_parameters = true;
   const NamedSource program{statement.name, "<program of " + statement.file + ">",
                             query->translation->program};
-  ASSIGN_OR_RETURN(const std::string kernels, explain_program(program, options, source_, {.encode = run.engine.encode}, say_));
+  ASSIGN_OR_RETURN(const std::string kernels,
+                   explain_program(program, options, source_, {.encode = run.engine.encode}, say_));
   return "-- SQL\n" + text_of(statement) + "\n\n" + plan + "\n-- program\n" + program.text +
          "\n-- kernels\n" + kernels;
 }
@@ -315,6 +316,12 @@ Result<Session::Outcome> Session::explain_run(const NamedSource& statement, cons
 Result<Session::Outcome> Session::prepare_named(const NamedSource& statement,
                                                 const Command& command, const RunOptions&) {
   const NamedSource rest = rest_of(statement, command.rest);
+  DiagnosticSink sink;
+  const auto prepared = planner::read_command(span_of(rest), sources_, sink);
+  say(render(sink, sources_));
+  if (!prepared) return prepared.error();
+  if (prepared->kind != Command::query)
+    return refused("sql-prepared", command.name_place, "only queries can be prepared");
   if (planner::count_parameters(text_of(rest)) == 0) {  // what is wrong is said at once where it can be
     Timings timings;
     RETURN_IF_ERROR(prepare_sql(rest, Until::program, timings));
@@ -396,6 +403,11 @@ Result<void> Session::keep(std::shared_ptr<MadeTable> table) {
                      data::open_arrow(table->name,
                                       data::ArrowStream(ArrowResult::stream(table->chunks))));
     table->source = std::make_shared<data::Source>(std::move(loader));
+    // What its columns cannot hold is said now, and not by whoever reads them.
+    std::vector<std::string> wide;
+    for (const data::ColumnSchema& c : table->source->schema().tables[0].columns)
+      if (c.decimal && c.decimal->precision > 18) wide.push_back(c.name);
+    if (!wide.empty()) RETURN_IF_ERROR(table->source->columns(table->name, wide));
   }
   std::erase_if(files_, [&](const NamedFile& file) {
     return !file.is_path && is_same_name(file.name, table->name);
@@ -442,6 +454,9 @@ Result<Session::Outcome> Session::create_view(const NamedSource& statement, cons
   Result<void> made;
   if (!prepared)
     made = prepared.error();
+  else if (find_table(command.name))  // a file that the query names
+    made = refused("sql-name", command.name_place,
+                   fmt::format("there is a table `{}` already", command.name));
   else if (const size_t columns = (*prepared)->planned.columns.size();
            command.columns.size() > columns)
     made = refused("sql-columns", command.name_place,
@@ -582,8 +597,9 @@ Result<uint64_t> Session::add_opened(const std::string& name,
 
 Result<uint64_t> Session::append(const std::string& insert, data::ArrowStream rows,
                                  data::ArrowNames names, const RunOptions& options) {
-  const std::string given = "rows to insert";
   RETURN_IF_ERROR(forget_changed_files());
+  std::string given = "rows to insert";
+  while (has_table(given)) given += " too";
   ASSIGN_OR_RETURN(auto loader, data::open_arrow(given, std::move(rows), names));
   std::string columns;
   for (const data::ColumnSchema& c : loader->schema().tables[0].columns)

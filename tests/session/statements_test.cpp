@@ -89,6 +89,14 @@ TEST_P(Statements, TablesTakeRows) {
   EXPECT_EQ(run("DROP TABLE t; DROP TABLE IF EXISTS t; SHOW TABLES"), "");
 }
 
+// What a table cannot hold is refused, and the table stays as it was.
+TEST_P(Statements, TablesRefuseWhatTheyCannotHold) {
+  run("CREATE TABLE wide AS SELECT 1::HUGEINT m");
+  EXPECT_THAT(run("INSERT INTO wide VALUES (100000000000000000000)"), HasSubstr("beyond 64 bits"));
+  EXPECT_EQ(run("SELECT * FROM wide"), "1");
+  EXPECT_THAT(run("PREPARE p AS INSERT INTO wide VALUES (?)"), HasSubstr("only queries can be prepared"));
+}
+
 TEST_P(Statements, ViewsAreTheirQueries) {
   run("CREATE TABLE t AS SELECT * FROM (VALUES (1, 'x'), (2, 'y')) AS q(a, b)");
   run("CREATE VIEW v AS SELECT a + 1 AS c, b FROM t; CREATE VIEW w (n) AS SELECT sum(c) FROM v");

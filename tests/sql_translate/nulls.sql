@@ -97,3 +97,4 @@ select id, case when id < 0 then error('never') else a end from t order by id;
 select id, var_pop(case when id = 1 then 'nan'::double else a end) over (partition by id), stddev_pop(case when id = 2 then 'nan'::double else m end) over (partition by id) from t order by id;
 select case when s < 'x' then s end as c from e union all select s from v;
 select case when s < 'x' then s end as c from e union all select 'x' union all select '' order by c nulls first;
+select count(*), sum(x.a), sum(y.a) from (select a, a % 3 as g, case when b = 10 then 'nan'::double else b end as f from t) x join (select a, a % 3 as g, case when b > 5 then 'nan'::double else b end as f from t) y on x.g = y.g and x.f <= y.f;
