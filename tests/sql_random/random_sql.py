@@ -565,8 +565,13 @@ def plain(value):
 
 
 def key_of(row):
-    return [(v is not None, isinstance(v, str), round(float(f'{v:.9g}'), 9) + 0.0 if isinstance(v, float) else v or 0)
-            if not isinstance(v, str) else (True, True, v) for v in row]
+    """Rows in the same order on both sides: by what rounding cannot change, then by all digits."""
+    def key(v, rounds):
+        if isinstance(v, str):
+            return True, True, v
+        rounded = round(float(f'{v:.9g}'), 9) + 0.0 if rounds and isinstance(v, float) else v or 0
+        return v is not None, False, rounded
+    return [key(v, True) for v in row], [key(v, False) for v in row]
 
 
 def same(a, b):
