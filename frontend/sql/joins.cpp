@@ -201,6 +201,13 @@ VectorId Translator::scatter(SpaceId table, VectorId rows, VectorId value) {
                  rndn::sql::join(g_[value].bounds, Bounds::of(0, 0)));
 }
 
+// Which rows of the table stand in `rows`, row numbers of a space, where the mask holds (none: everywhere).
+VectorId Translator::marks(SpaceId table, SpaceId space, VectorId mask, VectorId rows) {
+  const SpaceId kept = is_none(mask) ? space : g_.kept(space, mask);
+  if (kept != space) rows = g_.keep(kept, rows);
+  return scatter(table, rows, g_.integer(BasicType::boolean, 1));
+}
+
 // The unique key of a table at whose rows both keys are known to stand, and those rows; none: there
 // is no such table.
 VectorId Translator::common_base(VectorId x, VectorId y, Lookup& x_rows, Lookup& y_rows) {
@@ -660,11 +667,7 @@ Cell Translator::mark(const Relation& left, const Relation& right, std::vector<K
     if (right.space != one_row && space != one_row) base = common_base(x.value, y.value, from, to);
     if (!is_none(base)) {
       VectorId there = g_.and_(right_mask, to.matched);  // over the rows of the base
-      if (!is_none(to.rows)) {
-        const SpaceId kept = is_none(there) ? right.space : g_.kept(right.space, there);
-        there = scatter(g_[base].space, kept == right.space ? to.rows : g_.keep(kept, to.rows),
-                        g_.integer(BasicType::boolean, 1));
-      }
+      if (!is_none(to.rows)) there = marks(g_[base].space, right.space, there, to.rows);
       found = g_.and_(from.matched, x.valid);
       if (!is_none(there))
         found = g_.and_(found, is_none(from.rows)

@@ -14,8 +14,6 @@
 
 namespace rndn::sql {
 
-using hir::BasicType;
-
 // The groups of whose keys this is one, seen through projections and filters.
 std::optional<Translator::GroupKey> Translator::group_key(NodeId node, ExpressionId e) const {
   if (plan_[e].kind != Expression::column) return std::nullopt;
@@ -63,9 +61,7 @@ void Translator::reduce_groups(Relation& side, NodeId node, const Relation& othe
       best = Reduction{*key, base, g_.spread(other.mask, table)};
       continue;
     }
-    const SpaceId kept = is_none(other.mask) ? other.space : g_.kept(other.space, other.mask);
-    if (kept != other.space) rows = g_.keep(kept, rows);
-    best = Reduction{*key, base, scatter(table, rows, g_.integer(BasicType::boolean, 1))};
+    best = Reduction{*key, base, marks(table, other.space, other.mask, rows)};
   }
   if (!best || ++reduced_ > most) return;
   reductions_.push_back(*best);

@@ -279,6 +279,7 @@ class Translator {
   bool look_up_any(Relation& to, std::vector<Key>& keys, bool swapped, bool lifting, size_t& at);
   bool lift(Relation& to, Cell& key, const Cell& from_key);
   VectorId scatter(SpaceId table, VectorId rows, VectorId value);
+  VectorId marks(SpaceId table, SpaceId space, VectorId mask, VectorId rows);
   void looked_up(Relation& to, const Lookup& l);
   Pairs pairs(const Relation& left, const Relation& right, const std::vector<Key>& keys,
               const On& on);

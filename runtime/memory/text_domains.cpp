@@ -11,7 +11,6 @@
 namespace rndn::runtime {
 
 namespace {
-constexpr uint64_t few = 4096;  // texts that the host ranks while a launch would start
 
 Result<BufferPtr> upload(const TextTools& tools, const void* from, uint64_t bytes) {
   ASSIGN_OR_RETURN(BufferPtr buffer, tools.arena.allocate(bytes));
@@ -341,7 +340,7 @@ bool Domain::drop_strings() {
 
 Result<void> Domain::rank(const TextTools& tools) {
   if (ranks_) return {};
-  if (count_ > few) {
+  if (count_ > few_texts_of_domain) {
     std::vector<BufferPtr> held;
     ASSIGN_OR_RETURN(operators::Strings there, strings(tools, kind_ == Kind::column, held));
     ASSIGN_OR_RETURN(const operators::Ranks made, tools.sql->rank(there, *tools.memory));

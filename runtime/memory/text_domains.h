@@ -49,10 +49,13 @@ struct TextTools {
   uint64_t* walked = nullptr;           // counts texts that the host read, or whose codes it made, for what a domain keeps
 };
 
+// Texts that the host works on while a launch would start.
+inline constexpr uint64_t few_texts_of_domain = 4096;
+
 // A function of one text and of constants (frontend/text_functions.def).
 struct TextMap {
   hir::TextFunctionId id{};
-  std::vector<text::TextArgument> constants;  // all arguments but the variable one; their texts are in `held`
+  std::vector<text::TextArgument> constants;  // all arguments, of which that at `variable` is not read; their texts are in `held`
   size_t variable = 0;
   std::deque<std::string> held;
   // Whether the device makes the texts of it, but for texts that are not ASCII.

@@ -23,7 +23,6 @@ using reference::Value;
 namespace {
 
 constexpr uint64_t piece = 4096;  // texts that one thread takes at a time
-constexpr uint64_t few_texts_of_domain = 4096;  // the host makes these while a launch would start
 
 // The function's results for all texts of a domain, by code.
 struct Results {

@@ -193,12 +193,7 @@ def main():
     if counts['guarded: raised by both'] * 12 > counts['guarded: alike']:
         print('guarded expressions that fail on both sides are too many')
         differences += 1
-    counts['different'] = differences
-    for name, count in sorted(counts.items()):
-        print(f'{name}: {count}')
-    for reason, count in reasons.most_common(25):
-        print(f'  {count} {reason}')
-    return 1 if differences else 0
+    return random_sql.report(counts, reasons, differences)
 
 
 if __name__ == '__main__':

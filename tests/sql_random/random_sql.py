@@ -677,6 +677,16 @@ class Rndn:
         return [whole['rows']] if 'rows' in whole else [one['rows'] for one in whole.values()]
 
 
+def report(counts, reasons, differences):
+    """Prints what was counted; the exit code."""
+    counts['different'] = differences
+    for name, count in sorted(counts.items()):
+        print(f'{name}: {count}')
+    for reason, count in reasons.most_common(25):
+        print(f'  {count} {reason}')
+    return 1 if differences else 0
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__.split('\n')[0])
     parser.add_argument('rndn')
@@ -767,12 +777,7 @@ def main():
             counts['raised by rndn alone'] > 1 + counts['raised by both'] // 8):
         print('errors that one side raises alone are too many')
         differences += 1
-    counts['different'] = differences
-    for name, count in sorted(counts.items()):
-        print(f'{name}: {count}')
-    for reason, count in reasons.most_common(25):
-        print(f'  {count} {reason}')
-    return 1 if differences else 0
+    return report(counts, reasons, differences)
 
 
 if __name__ == '__main__':
