@@ -9,7 +9,8 @@
 //    SEMI, ANTI and MARK need only the scattered mask, so the key may stand there many times.
 // 3. Pairs. Else `join_index` gives pairs of rows for all comparisons of columns; keys that are
 //    picked from one unique vector are compared by their row numbers. Membership of one key is
-//    `member`.
+//    `member`; what is in a set that the same column made by a condition on itself alone is what
+//    meets that condition (a subquery over the rows of the query around it).
 //
 // What is left of the condition is a mask over what was joined. Outer joins append the rows that
 // found none, whose other side's columns are zeros under false. Null keys meet nothing, but nulls
@@ -142,6 +143,21 @@ VectorId Translator::base_key(VectorId value, VectorId& rows) const {
     return v.arguments[0];
   }
   return v.unique ? value : nothing;
+}
+
+// Where `set` has the values that x itself has at the rows of a mask, and the mask is a function of
+// x: that mask, which then holds for a row where x is in the set. NaN and -0.0 equal what they are not.
+VectorId Translator::own_mask(VectorId x, VectorId set) const {
+  if (hir::is_float(g_[x].type)) return nothing;
+  if (g_[set].kind == Vector::picked && g_[g_[set].arguments[1]].head == "@keys(") {
+    // Keys of groups have every value of what is grouped.
+    const VectorId groups = g_[g_[set].arguments[1]].arguments[0];
+    set = g_[set].arguments[0];
+    if (g_[groups].arguments[0] != set) return nothing;
+  }
+  if (g_[set].kind != Vector::kept || g_[set].arguments[1] != x) return nothing;
+  const VectorId mask = g_[set].arguments[0];
+  return g_.determines(x, mask) ? mask : nothing;
 }
 
 // The integers before they were made wider.
@@ -664,8 +680,12 @@ Cell Translator::mark(const Relation& left, const Relation& right, std::vector<K
     const VectorId right_mask = g_.and_(right.mask, y.valid);
     Lookup from, to;
     VectorId base = nothing;
-    if (right.space != one_row && space != one_row) base = common_base(x.value, y.value, from, to);
-    if (!is_none(base)) {
+    const VectorId own = is_none(right_mask) ? own_mask(x.value, y.value) : nothing;
+    if (is_none(own) && right.space != one_row && space != one_row)
+      base = common_base(x.value, y.value, from, to);
+    if (!is_none(own)) {
+      found = g_.and_(own, x.valid);
+    } else if (!is_none(base)) {
       VectorId there = g_.and_(right_mask, to.matched);  // over the rows of the base
       if (!is_none(to.rows)) there = marks(g_[base].space, right.space, there, to.rows);
       found = g_.and_(from.matched, x.valid);

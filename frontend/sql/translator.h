@@ -272,6 +272,7 @@ class Translator {
   std::vector<Key> keys_of(const On& on, const Relation& left, const Relation& right);
   void residual(Relation& joined, const On& on, size_t but, bool paired);
   VectorId narrow(VectorId value) const;
+  VectorId own_mask(VectorId x, VectorId set) const;
   VectorId base_key(VectorId value, VectorId& rows) const;
   VectorId common_base(VectorId x, VectorId y, Lookup& x_rows, Lookup& y_rows);
   std::optional<Lookup> rows_of_key(VectorId value, VectorId key);

@@ -98,3 +98,6 @@ select id, var_pop(case when id = 1 then 'nan'::double else a end) over (partiti
 select case when s < 'x' then s end as c from e union all select s from v;
 select case when s < 'x' then s end as c from e union all select 'x' union all select '' order by c nulls first;
 select count(*), sum(x.a), sum(y.a) from (select a, a % 3 as g, case when b = 10 then 'nan'::double else b end as f from t) x join (select a, a % 3 as g, case when b > 5 then 'nan'::double else b end as f from t) y on x.g = y.g and x.f <= y.f;
+select id, a in (select a from t where a < 3) i, a in (select a from t where a < 3 or a is null) j, b in (select b from t where coalesce(b, 0) < 7) k from t order by id;
+select id from t where a not in (select a from t where a % 2 = 1) or s in (select s from t where s < 'x' group by s) order by id;
+select id from t where case when b > 5 then 'nan'::double else b end in (select case when b > 5 then 'nan'::double else b end from t where case when b > 5 then 'nan'::double else b end > 2) order by id;
