@@ -11,6 +11,8 @@
 
 #include "assembler/assemble.h"
 #include "assembler/cubin/cubin.h"
+#include "assembler/ptxas/options.h"
+#include "assembler/ptxas/words.h"
 #include "libraries/base/errors/diagnostic.h"
 #include "libraries/base/errors/guarded_main.h"
 #include "libraries/base/report/version.h"
@@ -18,7 +20,6 @@
 #include "libraries/base/system/parallel.h"
 #include "ptx/parse.h"
 #include "tools/program.h"
-#include "tools/ptxas_options.h"
 
 namespace {
 
@@ -34,50 +35,6 @@ struct Arguments {
   bool warn_of_spills = false, warn_of_local_memory = false;
   bool verbose = false, time = false, inlining_off = false, unrolling_off = false, stencils = false;
 };
-
-// What the cubin takes, in the words of ptxas 13's -v, which scripts read. Registers and memory are read back from what is written.
-void print_resources(const assembler::Assembled& made, const cubin::Image& image, const isa::Target& target,
-                     std::string_view arch) {
-  uint64_t set = 0, zero = 0, constant = 0;  // bytes of global memory with and without initial values, of constant memory
-  for (const cubin::Variable& v : image.variables) {
-    uint64_t& bytes = v.constant ? constant : v.initial.empty() ? zero : set;
-    bytes = std::max(bytes, v.offset + v.size);
-  }
-  const auto say = [](std::string_view text) { fmt::print(stderr, "ptxas info    : {}\n", text); };
-  say(fmt::format("{} bytes gmem{}", set + zero, constant ? fmt::format(", {} bytes cmem[3]", constant) : ""));
-  for (const assembler::KernelReport& report : made.kernels) {
-    const cubin::Kernel& k = *std::ranges::find(image.kernels, report.name, &cubin::Kernel::name);
-    say(fmt::format("Compiling entry function '{}' for '{}'", k.name, arch));
-    say(fmt::format("Function properties for {}", k.name));
-    fmt::print(stderr, "    {} bytes stack frame, {} bytes spill stores, {} bytes spill loads\n", k.local_bytes,
-               report.spill_store_bytes, report.spill_load_bytes);
-    std::string line = fmt::format("Used {} registers, used {} barriers", k.registers, k.barriers);
-    if (const uint32_t shared = k.shared_bytes - (k.uses_shared ? target.shared_base : 0))
-      line += fmt::format(", {} bytes smem", shared);
-    line += fmt::format(", {} bytes cmem[0]", target.parameter_base + k.parameter_bytes);
-    if (!k.constants.empty()) line += fmt::format(", {} bytes cmem[2]", k.constants.size());
-    say(line);
-  }
-}
-
-// What was asked to be warned of, in ptxas's words, which XLA reads; how many there are.
-size_t print_usage_warnings(const assembler::Assembled& made, const cubin::Image& image, const Arguments& a) {
-  size_t count = 0;
-  const auto warn = [&](const std::string& text) {
-    ++count;
-    if (!a.quiet || a.strict) fmt::print(stderr, "ptxas {} : {}\n", a.strict ? "error  " : "warning", text);
-  };
-  for (const assembler::KernelReport& report : made.kernels) {
-    const cubin::Kernel& k = *std::ranges::find(image.kernels, report.name, &cubin::Kernel::name);
-    if (a.warn_of_local_memory && k.local_bytes)
-      warn(fmt::format("Local memory used for function '{}', size of stack frame: {} bytes", k.name, k.local_bytes));
-    if (a.warn_of_spills && (report.spill_store_bytes || report.spill_load_bytes))
-      warn(fmt::format(
-          "Registers are spilled to local memory in function '{}', {} bytes spill stores, {} bytes spill loads", k.name,
-          report.spill_store_bytes, report.spill_load_bytes));
-  }
-  return count;
-}
 
 // Whether there is code generation for it, not only a table of instructions.
 bool is_made(std::string_view arch) {
@@ -130,7 +87,9 @@ int run(int argc, char** argv) {
       ->check(CLI::Range(0u, 1024u))
       ->type_name("N");
   app.add_flag("--time", a.time, "phase times on standard error");
-  Result<tools::PtxasArguments> given = tools::from_ptxas({argv + 1, argv + argc}, app);
+  Result<ptxas::Arguments> given = ptxas::translate({argv + 1, argv + argc}, [&](std::string_view name) {
+    return app.get_option_no_throw("--" + std::string(name)) != nullptr;
+  });
   if (!given) return tools::report(given.error());
   if (auto code = tools::parse_command_line(app, given->arguments)) return *code;
   a.options.branch_inlining = !a.inlining_off;
@@ -146,8 +105,7 @@ int run(int argc, char** argv) {
   if (parse_only) a.arch = "sm_" + a.arch.substr(virtual_prefix.size());
   if (!a.arch.empty() && !(parse_only ? isa::find_target(a.arch) != nullptr : is_made(a.arch))) {
     const int code = tools::report(usage_error("unknown target `{}`; targets are{}", given_arch, targets));
-    fmt::print(stderr, "ptxas fatal   : Value '{}' is not defined for option 'gpu-name'\n",
-               given_arch);  // XLA reads it
+    std::fputs(ptxas::unknown_target(given_arch).c_str(), stderr);  // XLA reads it
     return code;
   }
   size_t warnings = 0;
@@ -187,8 +145,13 @@ int run(int argc, char** argv) {
   if (a.verbose || a.warn_of_spills || a.warn_of_local_memory) {
     const Result<cubin::Image> image = cubin::read(result->cubin);
     if (!image) return tools::report(image.error());
-    if (print_usage_warnings(*result, *image, a) && a.strict) return 1;
-    if (a.verbose) print_resources(*result, *image, *a.options.target, a.arch);
+    size_t count = 0;
+    const std::string words = ptxas::usage_warnings(
+        *result, *image,
+        {.of_spills = a.warn_of_spills, .of_local_memory = a.warn_of_local_memory, .are_errors = a.strict}, count);
+    if (!a.quiet || a.strict) std::fputs(words.c_str(), stderr);
+    if (count && a.strict) return 1;
+    if (a.verbose) std::fputs(ptxas::resources(*result, *image, *a.options.target, a.arch).c_str(), stderr);
   }
   if (a.time) std::fputs(timings.tree().c_str(), stderr);
   if (a.output.empty()) {

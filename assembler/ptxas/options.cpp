@@ -4,7 +4,7 @@
 // ptxas takes a value behind `=` or as the next argument, long names behind two dashes and short
 // ones behind one; here either name goes with either number of dashes. -O, -o and -m may have their
 // value directly behind them. Of an option that is given again the last value counts, as there.
-#include "tools/ptxas_options.h"
+#include "assembler/ptxas/options.h"
 
 #include <algorithm>
 #include <map>
@@ -14,7 +14,7 @@
 #include "libraries/base/errors/diagnostic.h"
 #include "libraries/base/system/files.h"
 
-namespace rndn::tools {
+namespace rndn::ptxas {
 namespace {
 
 enum class Treatment : uint8_t {
@@ -71,30 +71,24 @@ constexpr Option options[] = {
     {"regAllocOptLevel", "regAllocOptLevel", true, ignored},
     {"register-usage-level", "regUsageLevel", true, ignored},
     {"return-at-end", "ret-end", false, ignored},
-    {"suppress-async-bulk-multicast-advisory-warning",
-     "suppress-async-bulk-multicast-advisory-warning", false, ignored},
+    {"suppress-async-bulk-multicast-advisory-warning", "suppress-async-bulk-multicast-advisory-warning", false,
+     ignored},
     {"suppress-double-demote-warning", "suppress-double-demote-warning", false, ignored},
     {"suppress-sparse-mma-advisory-info", "suppress-sparse-mma-advisory-info", false, ignored},
     {"suppress-stack-size-warning", "suppress-stack-size-warning", false, ignored},
 
-    {"device-stack-protector", "device-stack-protector", true, warned,
-     "functions have no stack canaries"},
-    {"legacy-bar-warp-wide-behavior", "legacy-bar-warp-wide-behavior", false, warned,
-     "barriers count as PTX says"},
+    {"device-stack-protector", "device-stack-protector", true, warned, "functions have no stack canaries"},
+    {"legacy-bar-warp-wide-behavior", "legacy-bar-warp-wide-behavior", false, warned, "barriers count as PTX says"},
     {"make-errors-visible-at-exit", "make-errors-visible-at-exit", false, warned,
      "kernels end without waiting for faults"},
     {"maxntid", "maxntid", true, warned, "the PTX's .maxntid counts"},
     {"minnctapersm", "minnctapersm", true, warned, "the PTX's .minnctapersm counts"},
-    {"override-directive-values", "override-directive-values", false, warned,
-     "the PTX's directives count"},
+    {"override-directive-values", "override-directive-values", false, warned, "the PTX's directives count"},
     {"sp-bounds-check", "sp-bounds-check", false, warned, "the stack pointer is not checked"},
-    {"warn-on-double-precision-use", "warn-double-usage", false, warned,
-     "there is no such warning"},
+    {"warn-on-double-precision-use", "warn-double-usage", false, warned, "there is no such warning"},
 
-    {"compile-only", "c", false, refused,
-     "cubins are whole programs, there are no relocatable objects"},
-    {"compile-as-tools-patch", "astoolspatch", false, refused,
-     "there is no code for tools that patch kernels"},
+    {"compile-only", "c", false, refused, "cubins are whole programs, there are no relocatable objects"},
+    {"compile-as-tools-patch", "astoolspatch", false, refused, "there is no code for tools that patch kernels"},
     {"entry", "e", true, refused, "all entries of a module are assembled"},
     {"list-version", "version-ls", false, refused, "--help and --version say what is taken"},
     {"sanitize", "sanitize", true, refused, "there is no instrumented code"},
@@ -102,8 +96,8 @@ constexpr Option options[] = {
 constexpr std::string_view with_attached_value = "Oom";
 
 const Option* find(std::string_view name) {
-  const auto row = std::ranges::find_if(
-      options, [&](const Option& o) { return o.name == name || o.short_name == name; });
+  const auto row =
+      std::ranges::find_if(options, [&](const Option& o) { return o.name == name || o.short_name == name; });
   return row == std::end(options) ? nullptr : row;
 }
 
@@ -128,20 +122,15 @@ Token read_token(std::string_view text) {
   return t;
 }
 
-bool has_option(const CLI::App& app, std::string_view name) {
-  return app.get_option_no_throw("--" + std::string(name)) != nullptr;
-}
-
 class Translation {
  public:
-  explicit Translation(const CLI::App& app) : app_(app) {}
+  explicit Translation(const std::function<bool(std::string_view)>& knows) : knows_(knows) {}
 
   Result<void> add(const std::vector<std::string>& given, bool from_file) {
     for (size_t i = 0; i < given.size(); ++i) {
       const std::string& text = given[i];
       if (text == "--") {
-        out_.arguments.insert(out_.arguments.end(), given.begin() + static_cast<std::ptrdiff_t>(i),
-                              given.end());
+        out_.arguments.insert(out_.arguments.end(), given.begin() + static_cast<std::ptrdiff_t>(i), given.end());
         return {};
       }
       if (text.size() < 2 || text[0] != '-') {
@@ -153,15 +142,13 @@ class Translation {
         RETURN_IF_ERROR(unknown(text, t));
         continue;
       }
-      if (!t.option->value && t.has_value)
-        return usage_error("{}: the option takes no value", text);
-      if (t.option->value && !t.has_value && i + 1 < given.size())
-        t.value = given[++i], t.has_value = true;
+      if (!t.option->value && t.has_value) return usage_error("{}: the option takes no value", text);
+      if (t.option->value && !t.has_value && i + 1 < given.size()) t.value = given[++i], t.has_value = true;
       RETURN_IF_ERROR(known(text, t, from_file));
     }
     return {};
   }
-  PtxasArguments take() { return std::move(out_); }
+  Arguments take() { return std::move(out_); }
 
  private:
   Result<void> known(const std::string& text, const Token& t, bool from_file) {
@@ -169,8 +156,7 @@ class Translation {
     switch (o.treatment) {
       case ignored: return {};
       case warned:
-        if (t.value != "false")
-          out_.warnings.push_back(fmt::format("--{} is not done: {}", o.name, o.why));
+        if (t.value != "false") out_.warnings.push_back(fmt::format("--{} is not done: {}", o.name, o.why));
         return {};
       case refused: return usage_error("unsupported: {}; {}", text, o.why);
       case own: break;
@@ -191,22 +177,20 @@ class Translation {
       return {};
     }
     std::string& old = out_.arguments[before->second];
-    if (old != argument)
-      out_.warnings.push_back(fmt::format("--{} is given again: {} counts", o.name, t.value));
+    if (old != argument) out_.warnings.push_back(fmt::format("--{} is given again: {} counts", o.name, t.value));
     old = argument;
     return {};
   }
 
   // A slip in the name of an option whose value decides what is written must not pass for tuning.
   Result<void> unknown(const std::string& text, const Token& t) {
-    if (!t.has_value || has_option(app_, t.name)) {
+    if (!t.has_value || knows_(t.name)) {
       out_.arguments.push_back(text);
       return {};
     }
     std::vector<std::string_view> names;
     for (const Option& o : options)
-      if (o.value && (o.treatment == own || o.treatment == refused))
-        names.insert(names.end(), {o.name, o.short_name});
+      if (o.value && (o.treatment == own || o.treatment == refused)) names.insert(names.end(), {o.name, o.short_name});
     const std::string_view near = did_you_mean(t.name, names);
     if (!near.empty() && near.size() < t.name.size() + 3 && t.name.size() < near.size() + 3)
       return usage_error("unknown option {}; did you mean `{}`?", text, near);
@@ -214,17 +198,17 @@ class Translation {
     return {};
   }
 
-  const CLI::App& app_;
-  PtxasArguments out_;
+  const std::function<bool(std::string_view)>& knows_;
+  Arguments out_;
   std::map<const Option*, size_t> places_;  // of own options among the arguments
 };
 
 }  // namespace
 
-Result<PtxasArguments> from_ptxas(const std::vector<std::string>& given, const CLI::App& own) {
-  Translation translation(own);
+Result<Arguments> translate(const std::vector<std::string>& given, const std::function<bool(std::string_view)>& knows) {
+  Translation translation(knows);
   RETURN_IF_ERROR(translation.add(given, false));
   return translation.take();
 }
 
-}  // namespace rndn::tools
+}  // namespace rndn::ptxas
