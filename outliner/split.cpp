@@ -460,7 +460,9 @@ class Splitter {
             .kind = State::per_cell, .cut = is_cut(x.at), .at = x.at, .of = x.of, .builtin = *f};
         const bool reduces = *f == Builtin::len || *f == Builtin::sum || *f == Builtin::min ||
                              *f == Builtin::max || *f == Builtin::any || *f == Builtin::all;
-        if (!reduces || (*f == Builtin::sum && hir::is_float(element))) return whole();
+        // Of whole groups everything; parts of a group have no exact sum, nor an average.
+        const bool exact = *f != Builtin::sum || !hir::is_float(element);
+        if (result.cut ? !reduces && *f != Builtin::avg : !reduces || !exact) return whole();
         return result;
       }
       case Builtin::raze: {

@@ -14,7 +14,7 @@
 //   everything else                `after` has the rows of all ranges one behind the other
 // All of that is exact: the same sequence of rows, integers whose sum does not depend on the order,
 // the first row of each group. Where a group's first key is a column that ascends, ranges end where
-// it changes; then groups, and joins by that key, are whole within a range.
+// it changes; then groups, with any sum and average, and joins by that key are whole within a range.
 // A number of a row of the table, or of a selection, counts from the range's first; it becomes one
 // that counts from the table's first where `after` reads it. What is gathered by such a number is
 // gathered per range.

@@ -238,6 +238,13 @@ constexpr Rule rules[] = {
         some:? = @gt(kb, 5000:i64);
         fs:? = @compress(some, fo); xs:i64 = @index(x, fs);
         return kb, sb, ab, yo, xs;)"},
+    {"floats_by_an_ascending_key", "i64, f64, f64",
+     R"(d1:? = @group(k); first:? = @keys(d1); rows:? = @values(d1);
+        c1:? = @each_right(@index, f, rows); e1:? = @each(@sum, c1); sum:? = @raze(e1);
+        e2:? = @each(@avg, c1); mean:? = @raze(e2);
+        big:? = @gt(sum, 900:f64); fb:? = @compress(big, first); kb:i64 = @index(k, fb);
+        sb:f64 = @compress(big, sum); mb:f64 = @compress(big, mean);
+        return kb, sb, mb;)"},
     {"a_join_by_an_ascending_key", "i64, i64",
      R"(kf:? = @compress(few, k); yf:? = @compress(few, y); km:? = @compress(m, k);
         xm:? = @compress(m, x);
