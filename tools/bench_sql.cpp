@@ -1,7 +1,7 @@
 // `rndn bench sql`: a suite of SQL queries on rndn and on DuckDB, the same data, in one run.
 //
-// One table: whether the answer is DuckDB's, kernels, what fell back to the interpreter, and
-// milliseconds: planning (planner and translation, with the tables known), compiling (HorseIR to
+// One table: whether the answer is DuckDB's, kernels, what fell back to the interpreter, texts that
+// the host read (functions of text are its work), and milliseconds: planning (planner and translation, with the tables known), compiling (HorseIR to
 // code on the device), cached (a repeated text: columns on the device, rows back on the host),
 // DuckDB's for the same text on its own tables. Loading is not timed on either side. The code cache
 // is an empty folder, so that compiling is measured. Of the runs the median counts, highest and
@@ -9,7 +9,7 @@
 //
 // DuckDB gets the columns that the queries read, in place, by data chunks; all others are NULL
 // there. Answers agree when their rows do, in any order (one that differs is said): exact numbers
-// exactly, floats to 1e-9.
+// exactly, floats to 1e-12. What is refused or wrong says why in its row.
 #include <unistd.h>
 
 #include <CLI/CLI.hpp>
@@ -60,18 +60,57 @@ class EmptyCache {
   std::string name_;
 };
 
-// Stored values as DuckDB holds them: integers times a unit, or decimals kept as floats.
-template <class To, class From>
-void convert(const From* from, uint64_t count, double scale, int64_t unit, void* to) {
-  To* out = static_cast<To*>(to);
-  for (uint64_t i = 0; i < count; ++i) {
-    if constexpr (std::is_floating_point_v<From>)
-      out[i] =
-          scale == 1 ? static_cast<To>(from[i]) : static_cast<To>(std::llround(from[i] * scale));
-    else
-      out[i] = static_cast<To>(from[i] * unit);
+// Stored values as DuckDB holds them: integers times a unit, or decimals kept as floats times 10^s.
+struct Conversion {
+  double scale = 1;
+  int64_t unit = 1;
+
+  template <class From, class To>
+  void run(const From* from, uint64_t count, To* to) const {
+    for (uint64_t i = 0; i < count; ++i) {
+      if constexpr (std::is_floating_point_v<From>)
+        to[i] =
+            scale == 1 ? static_cast<To>(from[i]) : static_cast<To>(std::llround(static_cast<double>(from[i]) * scale));
+      else
+        to[i] = static_cast<To>(from[i] * unit);
+    }
   }
-}
+  template <class To>
+  void of(const data::Column& column, uint64_t first, uint64_t count, To* to) const {
+    using hir::BasicType;
+    auto from = [&]<class From>(From) { run(column.as<From>() + first, count, to); };
+    switch (column.type) {
+      case BasicType::boolean:
+      case BasicType::i8: return from(int8_t{});
+      case BasicType::i16: return from(int16_t{});
+      case BasicType::f32: return from(float{});
+      case BasicType::f64: return from(double{});
+      default: return column.width == 8 ? from(int64_t{}) : from(int32_t{});
+    }
+  }
+  // DuckDB keeps a decimal in the fewest bytes for its digits.
+  void to_type(const sql::Type& type, const data::Column& column, uint64_t first, uint64_t count, void* out) const {
+    auto to = [&]<class To>(To) { of(column, first, count, static_cast<To*>(out)); };
+    switch (type.id) {
+      case sql::TypeId::boolean:
+      case sql::TypeId::tinyint: return to(int8_t{});
+      case sql::TypeId::utinyint: return to(uint8_t{});
+      case sql::TypeId::smallint: return to(int16_t{});
+      case sql::TypeId::usmallint: return to(uint16_t{});
+      case sql::TypeId::integer:
+      case sql::TypeId::date: return to(int32_t{});
+      case sql::TypeId::uinteger: return to(uint32_t{});
+      case sql::TypeId::real: return to(float{});
+      case sql::TypeId::double_: return to(double{});
+      case sql::TypeId::hugeint: return to(__int128{});
+      case sql::TypeId::decimal:
+        if (type.width <= 4) return to(int16_t{});
+        if (type.width <= 9) return to(int32_t{});
+        return type.width <= 18 ? to(int64_t{}) : to(__int128{});
+      default: return to(int64_t{});
+    }
+  }
+};
 
 Duckdb::Column duckdb_column(const sql::Column& column, std::shared_ptr<const data::Column> data) {
   using hir::BasicType;
@@ -85,29 +124,10 @@ Duckdb::Column duckdb_column(const sql::Column& column, std::shared_ptr<const da
     out.text = [data](uint64_t row) { return std::string_view(data->as<char>() + row, 1); };
     return out;
   }
-  const double scale =
-      column.type.id == sql::TypeId::decimal ? std::pow(10.0, column.type.scale) : 1;
-  const int digits = column.type.width;
-  const int64_t unit = runtime::sql_unit(data->type);
-  out.numbers = [=](uint64_t first, uint64_t count, void* to) {
-    switch (data->type) {
-      case BasicType::boolean:
-      case BasicType::i8: return convert<int8_t>(data->as<int8_t>() + first, count, 1, 1, to);
-      case BasicType::i16: return convert<int16_t>(data->as<int16_t>() + first, count, 1, 1, to);
-      case BasicType::f32: return convert<float>(data->as<float>() + first, count, 1, 1, to);
-      case BasicType::f64: {
-        const double* from = data->as<double>() + first;
-        if (column.type.id != sql::TypeId::decimal) return convert<double>(from, count, 1, 1, to);
-        if (digits <= 4) return convert<int16_t>(from, count, scale, 1, to);
-        if (digits <= 9) return convert<int32_t>(from, count, scale, 1, to);
-        return convert<int64_t>(from, count, scale, 1, to);
-      }
-      default:
-        if (data->width == 8)
-          return convert<int64_t>(data->as<int64_t>() + first, count, 1, unit, to);
-        if (unit == 1) return convert<int32_t>(data->as<int32_t>() + first, count, 1, 1, to);
-        return convert<int64_t>(data->as<int32_t>() + first, count, 1, unit, to);
-    }
+  const Conversion conversion{.scale = column.type.id == sql::TypeId::decimal ? std::pow(10.0, column.type.scale) : 1,
+                              .unit = runtime::sql_unit(data->type)};
+  out.numbers = [=, type = column.type](uint64_t first, uint64_t count, void* to) {
+    conversion.to_type(type, *data, first, count, to);
   };
   return out;
 }
@@ -115,7 +135,7 @@ Duckdb::Column duckdb_column(const sql::Column& column, std::shared_ptr<const da
 struct Row {
   std::string query, right;
   bool agrees = false;
-  size_t kernels = 0, library = 0, fallbacks = 0;
+  size_t kernels = 0, library = 0, fallbacks = 0, texts = 0;
   double planning = 0, compile = 0;
   Spread cached, duckdb;
 };
@@ -123,24 +143,20 @@ struct Row {
 class BenchSqlCommand final : public Command {
  public:
   explicit BenchSqlCommand(CLI::App& bench) {
-    app = bench.add_subcommand(
-        "sql", "SQL queries side by side with DuckDB: answers, planning, compile and cached times");
-    app->add_option("--queries", queries_,
-                    "tpch, ssb, or a folder of .sql files (default: the suite of --data)")
+    app = bench.add_subcommand("sql",
+                               "SQL queries side by side with DuckDB: answers, planning, compile and cached times");
+    app->add_option("--queries", queries_, "tpch, ssb, or a folder of .sql files (default: the suite of --data)")
         ->type_name("DIR|tpch|ssb");
-    app->add_option("--warm-up", warm_up_, "runs that do not count (default 1)")
-        ->check(CLI::Range(0u, 1000u));
+    app->add_option("--warm-up", warm_up_, "runs that do not count (default 1)")->check(CLI::Range(0u, 1000u));
     app->add_option("--runs", runs_, "runs that count (default 5)")->check(CLI::Range(1u, 1000u));
-    app->add_option("--threads", flags_.threads,
-                    "of DuckDB, and of rndn on the host (default: all cores)")
+    app->add_option("--threads", flags_.threads, "of DuckDB, and of rndn on the host (default: all cores)")
         ->check(CLI::Range(1u, 1024u));
     add_data_flags(*app, flags_);
     app->add_option("--device", flags_.device, "auto, cuda[:N], sim or cpu")->type_name("D");
     app->add_option("--arch", flags_.arch, "target of the simulator")->type_name("A");
     add_encode_flag(*app, flags_);
     add_limit_flags(*app, flags_);
-    app->add_option("-o", flags_.output,
-                    "folder for sql.md and sql.json (default: Markdown on stdout)")
+    app->add_option("-o", flags_.output, "folder for sql.md and sql.json (default: Markdown on stdout)")
         ->type_name("DIR");
   }
 
@@ -154,15 +170,13 @@ class BenchSqlCommand final : public Command {
   std::string path(const char* name) const { return fmt::format("{}/{}", flags_.output, name); }
 
   Result<std::vector<NamedSource>> read_queries() const {
-    const std::string suite =
-        queries_.empty() ? flags_.data.substr(0, flags_.data.find(':')) : queries_;
+    const std::string suite = queries_.empty() ? flags_.data.substr(0, flags_.data.find(':')) : queries_;
     std::vector<NamedSource> queries;
     auto add = [&](const std::string& name, const std::string& file, std::string text) {
       for (NamedSource& s : split_sql(name, file, std::move(text))) queries.push_back(std::move(s));
     };
     for (const EmbeddedText& t : embedded_texts())
-      if (t.suite == suite)
-        add(std::string(t.name), fmt::format("{}/{}.sql", t.suite, t.name), std::string(t.text));
+      if (t.suite == suite) add(std::string(t.name), fmt::format("{}/{}.sql", t.suite, t.name), std::string(t.text));
     if (!queries.empty()) return queries;
     if (queries_.empty()) return usage_error("--queries names the queries: tpch, ssb, or a folder");
     std::error_code error;
@@ -186,27 +200,34 @@ class BenchSqlCommand final : public Command {
       std::error_code error;
       fs::create_directories(flags_.output, error);
       if (error) return world_error("cannot make folder `{}`: {}", flags_.output, error.message());
-      for (const char* name : {"sql.md", "sql.json"})
-        RETURN_IF_ERROR(check_writable(path(name)));
+      for (const char* name : {"sql.md", "sql.json"}) RETURN_IF_ERROR(check_writable(path(name)));
     }
     ASSIGN_OR_RETURN(auto source, open_data(source_names(flags_), flags_));
     ASSIGN_OR_RETURN(const EmptyCache cache, EmptyCache::make());
     threads_ = flags_.threads ? flags_.threads : hardware_threads();
     ASSIGN_OR_RETURN(duckdb_, Duckdb::open(planner::Options::of_environment(), threads_));
     const bool is_cpu = device.is_cpu();
-    Session session(source, std::move(device), file_cache(flags_));
+    std::string said;  // the first error of a statement
+    Session session(source, std::move(device), file_cache(flags_), [&](const std::string& text) {
+      runtime::say_to_stderr(text);
+      const size_t at = text.find("error: ");
+      if (at == std::string::npos || !said.empty()) return;
+      said = text.substr(at + 7, text.find('\n', at) - at - 7);
+    });
 
-    // Tables are known to both before anything is measured. What is refused has been said.
-    std::vector<bool> planned(queries.size());
+    // Tables are known to both before anything is measured.
+    std::vector<std::string> refused(queries.size());
     std::map<std::string, std::set<std::string>> reads;
     for (size_t i = 0; i < queries.size(); ++i) {
       Timings ignored;
       auto query = session.prepare_sql(queries[i], runtime::SqlQueries::Until::program, ignored);
       if (!query && query.error().fault != Fault::input) return query.error();
-      planned[i] = query.ok();
-      if (!query) continue;
-      for (const auto& [table, columns] : (*query)->planned.reads)
-        reads[table].insert(columns.begin(), columns.end());
+      if (!query) {
+        refused[i] = std::exchange(said, "");
+        if (refused[i].empty()) refused[i] = query.error().message;
+        continue;
+      }
+      for (const auto& [table, columns] : (*query)->planned.reads) reads[table].insert(columns.begin(), columns.end());
     }
     RETURN_IF_ERROR(load(session, *source, reads));
     session.queries().forget();
@@ -218,13 +239,14 @@ class BenchSqlCommand final : public Command {
     }
     std::vector<Row> rows;
     for (size_t i = 0; i < queries.size(); ++i) {
-      Row row{.query = queries[i].name, .right = "no: refused"};
-      if (planned[i]) {
+      Row row{.query = queries[i].name, .right = "refused: " + refused[i]};
+      if (refused[i].empty()) {
+        said.clear();
         auto measured = query(session, queries[i], row);
         if (!measured && measured.error().fault != Fault::input) return measured.error();
         if (!measured) {
-          row.right = "no: failed";
           fail(measured.error());
+          row.right = "no: " + (said.empty() ? measured.error().message : said);
         }
       }
       rows.push_back(std::move(row));
@@ -245,8 +267,7 @@ class BenchSqlCommand final : public Command {
     return all ? 0 : static_cast<int>(Fault::internal);
   }
 
-  Result<void> load(Session& session, data::Source& source,
-                    const std::map<std::string, std::set<std::string>>& reads) {
+  Result<void> load(Session& session, data::Source& source, const std::map<std::string, std::set<std::string>>& reads) {
     for (const sql::Table& table : session.queries().catalog().tables) {
       const auto read = reads.find(table.name);
       if (read == reads.end()) continue;
@@ -273,10 +294,9 @@ class BenchSqlCommand final : public Command {
     row.planning = ms(t.exclusive_ns(Phase::planner) + t.exclusive_ns(Phase::translate));
     row.compile = ms(t.total_ns(PhaseGroup::compile)) - row.planning;
     row.fallbacks = report.fallbacks.size();
-    for (const runtime::KernelReport& k : report.kernels)
-      ++(k.kind == "library" ? row.library : row.kernels);
-    ASSIGN_OR_RETURN(const runtime::Grid grid,
-                     runtime::sql_grid(first.results.at(0), first.columns));
+    row.texts = report.texts_walked;
+    for (const runtime::KernelReport& k : report.kernels) ++(k.kind == "library" ? row.library : row.kernels);
+    ASSIGN_OR_RETURN(const runtime::Grid grid, runtime::sql_grid(first.results.at(0), first.columns));
 
     using Clock = std::chrono::steady_clock;
     std::vector<double> cached, duckdb;
@@ -284,8 +304,7 @@ class BenchSqlCommand final : public Command {
     for (unsigned i = 0; i < warm_up_ + runs_; ++i) {
       const auto start = Clock::now();
       RETURN_IF_ERROR(session.run(statement, flags_, false));
-      if (i >= warm_up_)
-        cached.push_back(std::chrono::duration<double, std::milli>(Clock::now() - start).count());
+      if (i >= warm_up_) cached.push_back(std::chrono::duration<double, std::milli>(Clock::now() - start).count());
     }
     const auto& [text, begin, end] = *statement.sql;
     for (unsigned i = 0; i < warm_up_ + runs_; ++i) {
@@ -295,7 +314,7 @@ class BenchSqlCommand final : public Command {
     row.cached = spread_of(std::move(cached));
     row.duckdb = spread_of(std::move(duckdb));
     uint64_t reordered = 0;
-    const std::string differs = difference(grid, {answer.names, answer.rows}, reordered);
+    const std::string differs = difference(grid, {answer.names, answer.rows}, reordered, 1e-12);
     row.agrees = differs.empty();
     row.right = !differs.empty() ? "no: " + differs
                 : reordered      ? fmt::format("yes, row {} elsewhere", reordered)
@@ -308,45 +327,41 @@ class BenchSqlCommand final : public Command {
     for (const auto& [name, value] : facts) out += fmt::format("- {}: {}\n", name, value);
     out += fmt::format(
         "\nMilliseconds; kernels are outlined + library.\n\n"
-        "| query | right | kernels | fallbacks | planning | compile | cached | DuckDB, {} threads "
+        "| query | right | kernels | fallbacks | texts on the host | planning | compile | cached | DuckDB, {} threads "
         "|\n"
-        "| --- | --- | ---: | ---: | ---: | ---: | ---: | ---: |\n",
+        "| --- | --- | ---: | ---: | ---: | ---: | ---: | ---: | ---: |\n",
         threads_);
     size_t right = 0, ratios = 0;
     double planning = 0, compile = 0, cached = 0, duckdb = 0, logs = 0;
     for (const Row& r : rows) {
       right += r.agrees;
-      out += fmt::format("| {} | {} | {} + {} | {} | {:.2f} | {:.2f} | {:.3f} | {:.3f} |\n",
-                         r.query, r.right, r.kernels, r.library, r.fallbacks, r.planning, r.compile,
-                         r.cached.median, r.duckdb.median);
-      planning += r.planning, compile += r.compile, cached += r.cached.median,
-          duckdb += r.duckdb.median;
-      if (r.cached.median > 0 && r.duckdb.median > 0)
-        logs += std::log(r.duckdb.median / r.cached.median), ++ratios;
+      out += fmt::format("| {} | {} | {} + {} | {} | {} | {:.2f} | {:.2f} | {:.3f} | {:.3f} |\n", r.query, r.right,
+                         r.kernels, r.library, r.fallbacks, r.texts, r.planning, r.compile, r.cached.median,
+                         r.duckdb.median);
+      planning += r.planning, compile += r.compile, cached += r.cached.median, duckdb += r.duckdb.median;
+      if (r.cached.median > 0 && r.duckdb.median > 0) logs += std::log(r.duckdb.median / r.cached.median), ++ratios;
     }
-    out += fmt::format("| sum | {} of {} |  |  | {:.2f} | {:.2f} | {:.3f} | {:.3f} |\n", right,
-                       rows.size(), planning, compile, cached, duckdb);
+    out += fmt::format("| sum | {} of {} |  |  |  | {:.2f} | {:.2f} | {:.3f} | {:.3f} |\n", right, rows.size(),
+                       planning, compile, cached, duckdb);
     if (ratios)
-      out += fmt::format("\nDuckDB / cached, geometric mean: {:.2f}\n",
-                         std::exp(logs / static_cast<double>(ratios)));
+      out += fmt::format("\nDuckDB / cached, geometric mean: {:.2f}\n", std::exp(logs / static_cast<double>(ratios)));
     return out;
   }
 
   std::string json(const std::vector<Row>& rows, const Samples::Facts& facts) const {
     std::string out = "{\"facts\":{";
     for (size_t i = 0; i < facts.size(); ++i)
-      out += fmt::format("{}{}:{}", i ? "," : "", json_string(facts[i].first),
-                         json_string(facts[i].second));
+      out += fmt::format("{}{}:{}", i ? "," : "", json_string(facts[i].first), json_string(facts[i].second));
     out += "},\"queries\":[";
     for (size_t i = 0; i < rows.size(); ++i) {
       const Row& r = rows[i];
       out += fmt::format(
           "{}\n{{\"query\":{},\"right\":{},\"answer\":{},\"kernels\":{},\"library_kernels\":{},"
-          "\"fallbacks\":{},"
+          "\"fallbacks\":{},\"texts_on_host\":{},"
           "\"planning_ms\":{},\"compile_ms\":{},\"cached_ms\":{},\"duckdb_ms\":{},\"duckdb_"
           "threads\":{}}}",
-          i ? "," : "", json_string(r.query), r.agrees, json_string(r.right), r.kernels, r.library,
-          r.fallbacks, r.planning, r.compile, r.cached.median, r.duckdb.median, threads_);
+          i ? "," : "", json_string(r.query), r.agrees, json_string(r.right), r.kernels, r.library, r.fallbacks,
+          r.texts, r.planning, r.compile, r.cached.median, r.duckdb.median, threads_);
     }
     return out + "\n]}\n";
   }
@@ -359,8 +374,6 @@ class BenchSqlCommand final : public Command {
 
 }  // namespace
 
-std::unique_ptr<Command> bench_sql_command(CLI::App& bench) {
-  return std::make_unique<BenchSqlCommand>(bench);
-}
+std::unique_ptr<Command> bench_sql_command(CLI::App& bench) { return std::make_unique<BenchSqlCommand>(bench); }
 
 }  // namespace rndn::tools

@@ -81,7 +81,8 @@ Expected expected_of(const runtime::Grid& grid) {
   return expected;
 }
 
-std::string difference(const runtime::Grid& grid, const Expected& expected, uint64_t& reordered) {
+std::string difference(const runtime::Grid& grid, const Expected& expected, uint64_t& reordered,
+                       double relative) {
   reordered = 0;
   if (grid.names.size() != expected.names.size())
     return fmt::format("{} columns, expected {}", grid.names.size(), expected.names.size());
@@ -93,7 +94,7 @@ std::string difference(const runtime::Grid& grid, const Expected& expected, uint
     double a = 0, b = 0;
     if (got == want) return true;
     if (!hir::is_real(grid.columns[k].type) || !parse_number(got, a) || !parse_number(want, b)) return false;
-    double tolerance = hir::is_float(grid.columns[k].type) ? 1e-9 * std::max(std::fabs(a), std::fabs(b)) : 0;
+    double tolerance = hir::is_float(grid.columns[k].type) ? relative * std::max(std::fabs(a), std::fabs(b)) : 0;
     return std::fabs(a - b) <= tolerance;
   };
   std::vector<std::vector<std::string>> rows(grid.rows);

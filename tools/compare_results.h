@@ -16,9 +16,10 @@ struct Expected {
 Result<Expected> parse_expected(std::string_view text, const std::string& name);
 Expected expected_of(const runtime::Grid& grid);
 
-// Empty when the grid is as expected: names, row count, rows as a multiset; floats to a relative error of 1e-9, everything else exactly.
+// Empty when the grid is as expected: names, row count, rows as a multiset; floats to a relative error, everything else exactly.
 // Else a sentence on the first difference.
 // Rows in another order pass as well, since ties may be broken in any way; `reordered` then gets the first row that is elsewhere, from 1 (else 0).
-std::string difference(const runtime::Grid& grid, const Expected& expected, uint64_t& reordered);
+std::string difference(const runtime::Grid& grid, const Expected& expected, uint64_t& reordered,
+                       double relative = 1e-9);
 
 }  // namespace rndn::tools

@@ -1,5 +1,5 @@
 // The session of a command line: runtime/session with what the flags say; what it says goes to
-// stderr.
+// stderr, or to who asks for it.
 #pragma once
 #include <memory>
 #include <string>
@@ -12,8 +12,9 @@ namespace rndn::tools {
 class Session : public runtime::Session {
  public:
   // `source` may be null: no tables. `file_cache` is for the files of load_csv.
-  Session(std::shared_ptr<data::Source> source, DeviceChoice device, const std::string& file_cache)
-      : runtime::Session(std::move(source), std::move(device), {.file_cache = file_cache}) {}
+  Session(std::shared_ptr<data::Source> source, DeviceChoice device, const std::string& file_cache,
+          runtime::Say say = runtime::say_to_stderr)
+      : runtime::Session(std::move(source), std::move(device), {.file_cache = file_cache, .say = std::move(say)}) {}
 
   // Runs the program or SQL statement flags.repeat times.
   Result<Outcome> run(const NamedSource& program, const Flags& flags, bool want_reports);

@@ -24,6 +24,9 @@ int type_number(sql::TypeId id) {
     case sql::TypeId::smallint: return 3;
     case sql::TypeId::integer: return 4;
     case sql::TypeId::bigint: return 5;
+    case sql::TypeId::utinyint: return 6;
+    case sql::TypeId::usmallint: return 7;
+    case sql::TypeId::uinteger: return 8;
     case sql::TypeId::real: return 10;
     case sql::TypeId::double_: return 11;
     case sql::TypeId::timestamp: return 12;
@@ -31,6 +34,7 @@ int type_number(sql::TypeId id) {
     case sql::TypeId::time: return 14;
     case sql::TypeId::hugeint: return 16;
     case sql::TypeId::varchar: return 17;
+    case sql::TypeId::timestamptz: return 31;
     default: return 0;
   }
 }
