@@ -188,7 +188,11 @@ ShapeId rule_append(Call& c) {
   const auto sum = [&](SizeId a, SizeId b) {
     const auto n = constant_size(c.a.table, a), m = constant_size(c.a.table, b);
     int64_t total;
-    return n >= 0 && m >= 0 && !__builtin_add_overflow(n, m, &total) ? c.a.table.constant(total) : c.dynamic();
+    if (n >= 0 && m >= 0 && !__builtin_add_overflow(n, m, &total)) return c.a.table.constant(total);
+    // Equal sizes appended to equal ones are equal, in either order.
+    const auto [known, is_new] = c.a.sums.try_emplace(std::minmax(a, b), none<SizeId>());
+    if (is_new) known->second = c.dynamic();
+    return known->second;
   };
   if (x.kind == Shape::vector && y.kind == Shape::vector) return c.a.table.vector(sum(x.size, y.size));
   if (x.kind == Shape::list || y.kind == Shape::list) {

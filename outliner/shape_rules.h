@@ -25,6 +25,7 @@ struct Analysis {
     std::vector<Environment> breaks, continues;
   };
   std::vector<Loop> loops;
+  std::map<std::pair<SizeId, SizeId>, SizeId> sums = {};  // of two sizes, the lesser id first
 };
 
 // A call as a rule sees it. `made` numbers the objects that the call creates.

@@ -156,17 +156,15 @@ VectorId Translator::of_own_group(const Groups& g, VectorId v) {
   return g_.pick(v, scatter(g.rows, rows, number));
 }
 
-// A sum in 128 bits: of quotients and of remainders by 2^32, again and again until 64 bits hold the
-// sums, put together for each group. Exact for up to 2^31 rows.
+// A sum in 128 bits: of quotients and of remainders by 2^32 (of more than 2^31 rows by 2^31, which
+// no space's 2^32 rows exceed), again and again until 64 bits hold the sums, put together for each
+// group.
 VectorId Translator::wide_sum(const Groups& g, VectorId v, Bounds each, Bounds counts) {
   if ((each * counts).fits_i64())
     return g_.cast(reduce(g, "sum", g_.cast(v, BasicType::i64), each * counts), BasicType::i128);
-  constexpr __int128 word = __int128{1} << 32;
+  constexpr __int128 half = __int128{1} << 31;
+  const __int128 word = counts.most > half ? half : half * 2;
   const Bounds rest = Bounds::of(each.least < 0 ? 1 - word : 0, each.most > 0 ? word - 1 : 0);
-  if (!(rest * counts).fits_i64()) {
-    fail("a sum of more than {} rows has no translation", int64_t{1} << 31);
-    return g_.zero(BasicType::i128);
-  }
   const BasicType type = g_[v].type;
   const VectorId by = g_.integer(type, word);
   const Bounds quotients = Bounds::of(each.least / word, each.most / word);

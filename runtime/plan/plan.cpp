@@ -472,7 +472,7 @@ class Planner {
     const hir::Type& type = types[type_of(o)];
     auto basic_ok = [&](hir::TypeId t) {
       if (!types.is_basic(t)) return false;
-      if (hir::is_wide(types.basic_of(t))) return kind == Step::take || kind == Step::drop || kind == Step::tolist;
+      if (hir::is_wide(types.basic_of(t))) return kind == Step::take || kind == Step::drop || kind == Step::tolist || kind == Step::append;
       return kind != Step::order || types.basic_of(t) != BasicType::complex;
     };
     bool ok = false;
@@ -484,6 +484,11 @@ class Planner {
     }
     if (!ok) reason_ = fmt::format("an argument is of type {}", types.text(type_of(o)));
     return ok;
+  }
+
+  bool is_wide(const hir::Operand& o) {
+    const hir::TypeId type = type_of(o);
+    return program_.types->is_basic(type) && hir::is_wide(program_.types->basic_of(type));
   }
 
   Step::Kind kind_of(const hir::Expression& e) {
@@ -518,6 +523,10 @@ class Planner {
       case Operator::drop: return on_columns(Step::drop, {1});
       case Operator::append:
         if (argument(0) != TypeKind::basic || argument(1) != TypeKind::basic) return Step::call;
+        if (is_wide(e.operands[0]) != is_wide(e.operands[1])) {
+          reason_ = "one argument alone is of type i128";
+          return Step::call;
+        }
         return on_columns(Step::append, {0, 1});
       case Operator::tolist: return on_columns(Step::tolist, {0});
       case Operator::cells: return Step::cells;
