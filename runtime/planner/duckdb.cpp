@@ -140,8 +140,18 @@ class Library final : public Duckdb {
       const char* message = f_.result_error(&result);
       done = input_error("DuckDB: {}", message ? message : "refused without a reason");
     } else {
-      for (uint64_t c = 0; c < f_.column_count(&result); ++c)
+      bool is_text = true;
+      for (uint64_t c = 0; c < f_.column_count(&result); ++c) {
         answer.names.emplace_back(f_.column_name(&result, c));
+        is_text &= f_.column_type(&result, c) != type_number(sql::TypeId::timestamptz);
+      }
+      // The interface has no text of a TIMESTAMPTZ: DuckDB's cast makes it.
+      if (!is_text) {
+        f_.destroy_result(&result);
+        ASSIGN_OR_RETURN(Answer texts, run(fmt::format("SELECT COLUMNS(*)::VARCHAR FROM ({}\n)", query)));
+        answer.rows = std::move(texts.rows);
+        return answer;
+      }
       answer.rows.resize(f_.row_count(&result));
       for (uint64_t r = 0; r < answer.rows.size(); ++r)
         for (uint64_t c = 0; c < answer.names.size(); ++c) {

@@ -30,6 +30,7 @@ const Patterns::Pattern* Patterns::find(std::string_view pattern, std::string_vi
       case 'p': how.set_dot_nl(false); break;
       case 's': how.set_dot_nl(true); break;
       case 'g': made.all = true; break;
+      case 'k': made.keeps = true; break;
       case ' ':
       case '\t':
       case '\n': break;
@@ -48,7 +49,7 @@ std::string_view options_of(const Call& c, size_t k) { return c.size() > k ? c.t
 
 bool match(Call& c, re2::RE2::Anchor anchor) {
   const Patterns::Pattern* p = c.patterns.find(c.text(1), options_of(c, 2));
-  return p && c.give_integer(p->expression->Match(piece(c.text(0)), 0, c.text(0).size(), anchor, nullptr, 0));
+  return p && !p->keeps && c.give_integer(p->expression->Match(piece(c.text(0)), 0, c.text(0).size(), anchor, nullptr, 0));
 }
 
 }  // namespace
@@ -64,14 +65,14 @@ bool call_regexp_extract(Call& c) {
   std::vector<re2::StringPiece> groups(static_cast<size_t>(group) + 1);
   if (!p->expression->Match(piece(c.text(0)), 0, c.text(0).size(), re2::RE2::UNANCHORED, groups.data(),
                             static_cast<int>(groups.size())))
-    return c.give(std::string_view());
+    return c.give(p->keeps ? c.text(0) : std::string_view());
   return c.give(std::string_view(groups.back().data(), groups.back().size()));
 }
 
 bool call_regexp_replace(Call& c) {
   const Patterns::Pattern* p = c.patterns.find(c.text(1), options_of(c, 3));
   std::string why;
-  if (!p || !p->expression->CheckRewriteString(piece(c.text(2)), &why)) return false;
+  if (!p || p->keeps || !p->expression->CheckRewriteString(piece(c.text(2)), &why)) return false;
   std::string text(c.text(0));
   if (p->all)
     re2::RE2::GlobalReplace(&text, *p->expression, piece(c.text(2)));

@@ -20,6 +20,7 @@ class Patterns {
   struct Pattern {
     std::unique_ptr<re2::RE2> expression;
     bool all = false;  // option g: replace every match
+    bool keeps = false;  // `regexp_extract` gives the text itself where nothing matches: option k
   };
   // null: the expression or an option is not valid. They stay as long as this object, up to a
   // number.

@@ -100,7 +100,7 @@ KINDS = {
              "of({k} + 1, {words}) || '/' || z({k} + 2, 5000))",
 }
 HITS = '''
-    visit_id many, visitor key, session key, site tiny, region small, country code, language code, day day, at moment, zone tiny,
+    visit_id many, visitor key, session key, site tiny, region small, country code, language code, day day, moment moment, zone tiny,
     page_title title, page_address address, page_size count, page_group small, page_author small, page_section tiny,
     refer_address refer, refer_group small, refer_kind tiny, search_phrase phrase, search_engine tiny, search_place tiny,
     campaign small, campaign_source empty, campaign_medium empty, campaign_word phrase, advert small, advert_place tiny,

@@ -34,5 +34,5 @@ select s.d as day, count(o_id) as orders, coalesce(sum(o_total), 0) as total, su
 select c_id, case when exists (select 1 from orders where o_customer = c_id) then (select count(*) from orders where o_customer = c_id) else -1 end as n, case when c_limit > 0 then c_score / c_limit end as ratio from customers where isfinite(c_score) order by c_id;
 select upper(left(c_country, 1)) || lower(substring(c_country, 2)) as land, concat_ws(', ', c_city, cast(c_age as varchar), strftime(c_birth, '%Y')) as facts, count(*) from customers group by 1, 2 order by 1, 2;
 select o_state, sum(o_total) as total, sum(o_total) * 100 / (select sum(o_total) from orders) as percent, rank() over (order by sum(o_total) desc) as place from orders group by o_state order by place, o_state;
-select p_kind, max(p_price) - min(p_price) as span, arg_max(p_name, (p_price, p_id)) as dearest from products where p_price is not null group by 1 order by 1;
+select p_kind, max(p_price) - min(p_price) as span, arg_max(p_name, p_price * 1000 + p_id) as dearest from products where p_price is not null group by 1 order by 1;
 select count(*) from (select i_order, i_product, sum(i_count) from items group by 1, 2 intersect select i_order, i_product, max(i_count) from items group by 1, 2);
