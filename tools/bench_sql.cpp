@@ -306,9 +306,9 @@ class BenchSqlCommand final : public Command {
       RETURN_IF_ERROR(session.run(statement, flags_, false));
       if (i >= warm_up_) cached.push_back(std::chrono::duration<double, std::milli>(Clock::now() - start).count());
     }
-    const auto& [text, begin, end] = *statement.sql;
+    const runtime::NamedSource::Statement& sql = *statement.sql;
     for (unsigned i = 0; i < warm_up_ + runs_; ++i) {
-      ASSIGN_OR_RETURN(answer, duckdb_->run(text->substr(begin, end - begin)));
+      ASSIGN_OR_RETURN(answer, duckdb_->run(sql.text->substr(sql.begin, sql.end - sql.begin)));
       if (i >= warm_up_) duckdb.push_back(answer.ms);
     }
     row.cached = spread_of(std::move(cached));

@@ -68,8 +68,8 @@ class SqlCommand final : public Command {
       return usage_error("--param is of one statement, not of {}", statements.size());
     std::vector<std::string> values;
     for (const std::string& value : params_) values.push_back(planner::quote_value(value));
-    const auto& [text, begin, end] = *statements[0].sql;
-    ASSIGN_OR_RETURN(std::string with, planner::with_values(text->substr(begin, end - begin), values));
+    const runtime::NamedSource::Statement& sql = *statements[0].sql;
+    ASSIGN_OR_RETURN(std::string with, planner::with_values(sql.text->substr(sql.begin, sql.end - sql.begin), values));
     return split_sql(statements[0].name, statements[0].file, std::move(with));
   }
 

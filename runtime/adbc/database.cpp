@@ -114,6 +114,7 @@ std::string Options::get_or(const std::string& key, const std::string& other) co
 // ---- databases
 
 void Database::set_option(const std::string& key, const std::string& value) {
+  std::lock_guard lock(mutex_);  // statements of connections read its limits
   if (is_open() && !is_limit(key)) wrong_order("the database is open: options come before that");
   if (is_limit(key))
     check_limits(key, value);
@@ -405,6 +406,16 @@ Result<Statement::Answer> Statement::run_with_rows(runtime::Session& session) {
     std::move(answer.results.begin(), answer.results.end(), std::back_inserter(all.results));
     if (answer.rows_changed >= 0)
       all.rows_changed = std::max<int64_t>(all.rows_changed, 0) + answer.rows_changed;
+  }
+  if (parameters.rows() == 0) {  // no run says what the columns are
+    ASSIGN_OR_RETURN(const std::string text, planner::with_values(query_, parameters.nulls()));
+    ASSIGN_OR_RETURN(const runtime::NamedSource statement, only_one(text));
+    ASSIGN_OR_RETURN(
+        const auto columns,
+        session.result_columns(statement, connection->database->run_options(options)));
+    if (columns.empty()) return all;
+    ASSIGN_OR_RETURN(auto empty, empty_result(columns));
+    all.results.push_back(std::move(empty));
   }
   return all;
 }

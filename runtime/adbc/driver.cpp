@@ -6,6 +6,7 @@
 // the order of releases. Wrong orders of calls, null pointers and handles that are released already
 // are ADBC_STATUS_INVALID_STATE or INVALID_ARGUMENT. What is thrown within ends in `guarded`.
 // Left out, each with NOT_IMPLEMENTED: partitions, Substrait, transactions.
+#include <charconv>
 #include <cstdlib>
 #include <cstring>
 #include <new>
@@ -123,24 +124,19 @@ const char* text(const char* value, const char* what) { return &required(value, 
 
 // ---- options
 
-template <class Handle>
-AdbcStatusCode set_option(Handle* handle, const char* key, const char* value, AdbcError* error) {
-  return guarded(error, [&] {
-    held(handle)->set_option(text(key, "the name of an option"), text(value, "an option's value"));
-  });
+// An option's value as a text, in each form that there is a setter for.
+std::string value_text(const char* value) { return text(value, "an option's value"); }
+std::string value_text(const uint8_t* value, size_t length) {
+  const uint8_t* bytes = length ? &required(value, "an option's value") : value;
+  return {bytes, bytes + length};
 }
-template <class Handle>
-AdbcStatusCode set_bytes(Handle* handle, const char* key, const uint8_t* value, size_t length,
-                         AdbcError* error) {
+std::string value_text(int64_t value) { return fmt::format("{}", value); }
+std::string value_text(double value) { return fmt::format("{}", value); }
+
+template <class Handle, class... Value>
+AdbcStatusCode set_option(Handle* handle, const char* key, Value... value, AdbcError* error) {
   return guarded(error, [&] {
-    const auto* bytes = reinterpret_cast<const char*>(&required(value, "an option's value"));
-    held(handle)->set_option(text(key, "the name of an option"), std::string(bytes, length));
-  });
-}
-template <class Handle, class Number>
-AdbcStatusCode set_number(Handle* handle, const char* key, Number value, AdbcError* error) {
-  return guarded(error, [&] {
-    held(handle)->set_option(text(key, "the name of an option"), fmt::format("{}", value));
+    held(handle)->set_option(text(key, "the name of an option"), value_text(value...));
   });
 }
 
@@ -164,11 +160,11 @@ template <class Handle, class Number>
 AdbcStatusCode get_number(Handle* handle, const char* key, Number* value, AdbcError* error) {
   return guarded(error, [&] {
     const std::string& is = option(handle, key);
-    char* end = nullptr;
-    const double number = std::strtod(is.c_str(), &end);
-    if (is.empty() || *end || static_cast<double>(static_cast<Number>(number)) != number)
+    Number number{};
+    const auto [end, wrong] = std::from_chars(is.data(), is.data() + is.size(), number);
+    if (wrong != std::errc() || end != is.data() + is.size())
       bad_argument(fmt::format("option `{}` is `{}`, which is no such number", key, is));
-    required(value, "an option's value") = static_cast<Number>(number);
+    required(value, "an option's value") = number;
   });
 }
 
@@ -356,11 +352,9 @@ AdbcStatusCode init(int version, void* where, AdbcError* error) {
     };
     d.DatabaseNew = database_new;
     d.DatabaseInit = database_init;
-    d.DatabaseSetOption = set_option<AdbcDatabase>;
     d.DatabaseRelease = release<AdbcDatabase>;
     d.ConnectionNew = connection_new;
     d.ConnectionInit = connection_init;
-    d.ConnectionSetOption = set_option<AdbcConnection>;
     d.ConnectionRelease = release<AdbcConnection>;
     d.ConnectionCommit = no_transaction;
     d.ConnectionRollback = no_transaction;
@@ -370,7 +364,6 @@ AdbcStatusCode init(int version, void* where, AdbcError* error) {
     d.ConnectionGetTableTypes = get_table_types;
     d.ConnectionReadPartition = read_partition;
     d.StatementNew = statement_new;
-    d.StatementSetOption = set_option<AdbcStatement>;
     d.StatementRelease = release<AdbcStatement>;
     d.StatementSetSqlQuery = set_query;
     d.StatementSetSubstraitPlan = set_plan;
@@ -381,37 +374,30 @@ AdbcStatusCode init(int version, void* where, AdbcError* error) {
     d.StatementExecutePartitions = execute_partitions;
     d.StatementGetParameterSchema = get_parameter_schema;
 
+#define OPTIONS(Kind)                                              \
+  d.Kind##SetOption = set_option<Adbc##Kind, const char*>;             \
+  d.Kind##SetOptionBytes = set_option<Adbc##Kind, const uint8_t*, size_t>; \
+  d.Kind##SetOptionDouble = set_option<Adbc##Kind, double>;            \
+  d.Kind##SetOptionInt = set_option<Adbc##Kind, int64_t>;              \
+  d.Kind##GetOption = get_option<Adbc##Kind, char>;                    \
+  d.Kind##GetOptionBytes = get_option<Adbc##Kind, uint8_t>;            \
+  d.Kind##GetOptionDouble = get_number<Adbc##Kind, double>;            \
+  d.Kind##GetOptionInt = get_number<Adbc##Kind, int64_t>;
+    OPTIONS(Database)
+    OPTIONS(Connection)
+    OPTIONS(Statement)
+#undef OPTIONS
+
     d.ErrorGetDetailCount = [](const AdbcError*) { return 0; };
     d.ErrorGetDetail = [](const AdbcError*, int) { return AdbcErrorDetail{}; };
     d.ErrorFromArrayStream = [](ArrowArrayStream*, AdbcStatusCode*) -> const AdbcError* {
       return nullptr;  // streams of results do not fail
     };
-    d.DatabaseGetOption = get_option<AdbcDatabase, char>;
-    d.DatabaseGetOptionBytes = get_option<AdbcDatabase, uint8_t>;
-    d.DatabaseGetOptionDouble = get_number<AdbcDatabase, double>;
-    d.DatabaseGetOptionInt = get_number<AdbcDatabase, int64_t>;
-    d.DatabaseSetOptionBytes = set_bytes<AdbcDatabase>;
-    d.DatabaseSetOptionDouble = set_number<AdbcDatabase, double>;
-    d.DatabaseSetOptionInt = set_number<AdbcDatabase, int64_t>;
     d.ConnectionCancel = connection_cancel;
-    d.ConnectionGetOption = get_option<AdbcConnection, char>;
-    d.ConnectionGetOptionBytes = get_option<AdbcConnection, uint8_t>;
-    d.ConnectionGetOptionDouble = get_number<AdbcConnection, double>;
-    d.ConnectionGetOptionInt = get_number<AdbcConnection, int64_t>;
-    d.ConnectionSetOptionBytes = set_bytes<AdbcConnection>;
-    d.ConnectionSetOptionDouble = set_number<AdbcConnection, double>;
-    d.ConnectionSetOptionInt = set_number<AdbcConnection, int64_t>;
     d.ConnectionGetStatistics = get_statistics;
     d.ConnectionGetStatisticNames = get_statistic_names;
     d.StatementCancel = statement_cancel;
     d.StatementExecuteSchema = execute_schema;
-    d.StatementGetOption = get_option<AdbcStatement, char>;
-    d.StatementGetOptionBytes = get_option<AdbcStatement, uint8_t>;
-    d.StatementGetOptionDouble = get_number<AdbcStatement, double>;
-    d.StatementGetOptionInt = get_number<AdbcStatement, int64_t>;
-    d.StatementSetOptionBytes = set_bytes<AdbcStatement>;
-    d.StatementSetOptionDouble = set_number<AdbcStatement, double>;
-    d.StatementSetOptionInt = set_number<AdbcStatement, int64_t>;
     // The caller's record ends where its version does; what the manager keeps there stays.
     auto* driver = static_cast<AdbcDriver*>(where);
     d.private_manager = driver->private_manager;

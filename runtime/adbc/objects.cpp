@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "libraries/base/report/utf8.h"
 #include "libraries/base/report/version.h"
 #include "runtime/adbc/database.h"
 #include "runtime/adbc/nested.h"
@@ -17,18 +18,21 @@ Nested int32(const char* name) { return Nested::number(name, "i", 4); }
 Nested int16(const char* name) { return Nested::number(name, "s", 2); }
 Nested int64(const char* name) { return Nested::number(name, "l", 8); }
 
-// % is any text, _ a character.
+// % is any text, _ a character: a byte where there is none in UTF-8.
 bool is_like(std::string_view text, std::string_view pattern) {
+  const auto behind = [&](size_t i) { return i + std::max<size_t>(1, utf8_length(text.substr(i))); };
   size_t at = 0, p = 0, star = pattern.npos, from = 0;
   while (at < text.size()) {
     if (p < pattern.size() && pattern[p] == '%') {
       star = p++;
       from = at;
-    } else if (p < pattern.size() && (pattern[p] == '_' || pattern[p] == text[at])) {
+    } else if (p < pattern.size() && pattern[p] == '_') {
+      at = behind(at), ++p;
+    } else if (p < pattern.size() && pattern[p] == text[at]) {
       ++at, ++p;
     } else if (star != pattern.npos) {
       p = star + 1;
-      at = ++from;
+      at = from = behind(from);
     } else {
       return false;
     }
@@ -196,9 +200,15 @@ Result<ArrowArrayStream> objects(runtime::Session& session, int depth, const Fil
   catalog.push_back(Nested::list("catalog_db_schemas", Nested::record("item", std::move(schema))));
   Nested root = Nested::table(std::move(catalog));
 
+  // A view whose query no longer has an answer has columns that are not known.
   const auto add_columns = [&](Nested& list, const std::string& name) -> Result<void> {
-    ASSIGN_OR_RETURN(const auto columns, table_columns(session, name));
-    if (!columns) return {};
+    const auto known = table_columns(session, name);
+    if (!known && known.error().fault != Fault::input) return known.error();
+    if (!known || !*known) {
+      list.add_null();
+      return {};
+    }
+    const std::vector<sql::ResultColumn>* const columns = &**known;
     for (size_t i = 0; i < columns->size(); ++i) {
       const sql::ResultColumn& c = (*columns)[i];
       if (!fits(filter.column, c.name)) continue;
@@ -219,6 +229,7 @@ Result<ArrowArrayStream> objects(runtime::Session& session, int depth, const Fil
       }
       row.end();
     }
+    list.end();
     return {};
   };
   const auto add_keys = [&](Nested& list, const std::string& name) {
@@ -262,7 +273,6 @@ Result<ArrowArrayStream> objects(runtime::Session& session, int depth, const Fil
         row[3].add_null();
       } else {
         RETURN_IF_ERROR(add_columns(row[2], thing.name));
-        row[2].end();
         add_keys(row[3], thing.name);
         row[3].end();
       }

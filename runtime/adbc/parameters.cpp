@@ -38,4 +38,11 @@ std::vector<std::string> Parameters::literals(uint64_t row) const {
   return all;
 }
 
+std::vector<std::string> Parameters::nulls() const {
+  std::vector<std::string> all;
+  for (const Column& c : columns_)
+    all.push_back(fmt::format("CAST(NULL AS {})", sql::type_name(c.type)));
+  return all;
+}
+
 }  // namespace rndn::adbc

@@ -21,6 +21,7 @@ class Parameters {
   uint64_t rows() const { return rows_; }
   size_t columns() const { return columns_.size(); }
   std::vector<std::string> literals(uint64_t row) const;
+  std::vector<std::string> nulls() const;  // of their types
 
  private:
   struct Column {

@@ -208,8 +208,14 @@ Result<void> write(ArrowArrayStream* stream, const std::string& path, const std:
       "rndn_result", stream,
       fmt::format("COPY (SELECT * FROM rndn_result) TO {} ({}, USE_TMP_FILE false)",
                   planner::quote_text(place), all.text));
-  if (!written) return of_file("cannot write `" + path + "`", written.error());
-  return file.commit();
+  if (written) return file.commit();
+  // Where the system refuses it DuckDB says so within JSON, with the number of the error.
+  constexpr std::string_view number = "\"errno\":\"";
+  const std::string& said = written.error().message;
+  if (const size_t at = said.find(number); at != said.npos)
+    return world_error("cannot write `{}`: {}", path,
+                       std::strerror(std::atoi(said.c_str() + at + number.size())));
+  return of_file("cannot write `" + path + "`", written.error());
 }
 
 }  // namespace rndn::files

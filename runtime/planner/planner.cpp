@@ -145,17 +145,14 @@ Result<void> Planner::set_catalog(const sql::Catalog& catalog) {
 }
 
 Span place_of(Span statement, const Views& views, uint32_t at, uint32_t length) {
-  auto within = [&](Span text) {
-    const uint32_t begin = std::min(text.begin + at, text.end);
-    return Span{text.file, begin, std::min(begin + length, text.end)};
+  auto within = [&](Span text, uint32_t from) {
+    const uint32_t begin = text.begin + at - from;
+    return Span{text.file, begin, begin + std::min(length, text.end - begin)};
   };
-  if (at < first_view_place || at < statement.end - statement.begin) return within(statement);
-  for (const View& view : views) {
-    if (at < view.place || at - view.place >= view.text.size()) continue;
-    at -= view.place;
-    return within(view.span);
-  }
-  return {statement.file, statement.begin, statement.begin};
+  for (const View& view : views)
+    if (at >= view.place && at - view.place < view.text.size())
+      return within(view.span, view.place);
+  return at <= statement.end - statement.begin ? within(statement, 0) : statement;
 }
 
 Result<void> Planner::make_view(const View& view, DiagnosticSink& sink, const OpenTable& open) {

@@ -31,8 +31,8 @@ struct Names;
 
 inline constexpr uint32_t first_view_place = 1 << 20;
 // A view: a name for a query, whose text lies in a file. The planner counts the bytes of its text
-// from `place`, which statements of less than 1 MB do not reach, so that what is wrong in a view is
-// told from what is wrong in the statement that names it.
+// from `place`, which no statement reaches, so that what is wrong in a view is told from what is
+// wrong in the statement that names it.
 struct View {
   std::string name;
   std::vector<std::string> columns;  // other names than the query's; empty: none
@@ -41,7 +41,8 @@ struct View {
   uint32_t place = first_view_place;
 };
 using Views = std::vector<View>;
-// Where a byte of a statement's plan is: in the statement, or in a view.
+// Where a byte of a statement's plan is: in the statement, or in a view. All of the statement where
+// its plan is of a longer text that stands for it, and the byte behind the statement's own.
 Span place_of(Span statement, const Views& views, uint32_t at, uint32_t length);
 
 struct ResultColumn {

@@ -271,7 +271,10 @@ Result<const SqlQuery*> Session::prepare_sql(const NamedSource& statement, SqlQu
   RETURN_IF_ERROR(forget_changed_files());
   DiagnosticSink sink;
   auto query = errors_of(
-      [&] { return queries().prepare(span_of(statement), sources_, until, sink, timings); });
+      [&] {
+        return queries().prepare(span_of(statement), sources_, until, sink, timings,
+                                 statement.sql->as);
+      });
   // A planner that was broken off may not know the tables that the session has.
   if (!query && query.error().fault != Fault::input && sql_) sql_->reopen();
   say(render(sink, sources_));

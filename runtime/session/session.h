@@ -41,6 +41,7 @@ struct NamedSource {
   struct Statement {
     std::shared_ptr<const std::string> text;
     size_t begin, end;
+    std::string as = {};  // what runs in its place (SqlQueries::prepare); empty: itself
   };
   std::optional<Statement> sql = {};
 };

@@ -546,9 +546,14 @@ Result<Session::Outcome> Session::insert(const NamedSource& statement, const Com
                          from[c] ? fmt::format("c{}", *from[c]) : "NULL", columns[c].type);
   }
   for (size_t i = 0; i < wanted; ++i) names += fmt::format("{}c{}", i ? ", " : "", i);
-  if (!is_same)
-    query = statement_of(statement, fmt::format("SELECT {} FROM ({}\n) AS rows({})", cells,
-                                                text_of(query), names));
+  if (!is_same) {  // the query stays where it stands in the statement
+    constexpr std::string_view before = "FROM (";
+    const std::string space(command.rest - statement.sql->begin - before.size(), ' ');
+    std::string as = fmt::format("{}{}{}\n) AS rows({}) SELECT {}", space, before, text_of(query),
+                                 names, cells);
+    query = statement;
+    query.sql->as = std::move(as);
+  }
   RunOptions once = options;
   once.repeat = 1;
   ASSIGN_OR_RETURN(Outcome outcome, run_query(query, once));

@@ -1,12 +1,26 @@
 #include "runtime/sql/queries.h"
 
 #include <algorithm>
+#include <bit>
 
 namespace rndn::runtime {
 
-Result<planner::Planned> SqlQueries::plan(Span statement, const SourceManager& sources,
+// Places in a statement and in all views are numbers of 32 bits.
+static constexpr size_t longest_statement = size_t{1} << 30;
+
+Result<planner::Planned> SqlQueries::plan(std::string_view written, Span statement,
                                           DiagnosticSink& sink, Timings& timings) {
   auto scope = timings.measure(Phase::planner);
+  if (written.size() >= longest_statement) {
+    sink.error("sql-text", {statement.file, statement.begin, statement.begin},
+               "the statement has {} bytes, and may have fewer than {}", written.size(),
+               longest_statement);
+    return Error{Fault::input, ""};
+  }
+  if (written.size() >= first_place_) {
+    first_place_ = std::bit_ceil(static_cast<uint32_t>(written.size() + 1));
+    RETURN_IF_ERROR(forget_views());
+  }
   if (!planner_) {
     auto opening = timings.measure(Phase::planner, "open");
     ASSIGN_OR_RETURN(auto planner, planner::Planner::open(options_));
@@ -14,7 +28,7 @@ Result<planner::Planned> SqlQueries::plan(Span statement, const SourceManager& s
     planner_ = std::move(planner);
   }
   planner::FileCalls calls;
-  const std::string text = planner::name_file_calls(sources.text(statement), readers_, calls);
+  const std::string text = planner::name_file_calls(written, readers_, calls);
   planner::Planner::OpenTable open = [&](const std::string& name) -> Result<bool> {
     for (const planner::View& view : views_) {
       if (!planner::is_same_name(view.name, name)) continue;
@@ -58,7 +72,7 @@ Result<void> SqlQueries::set_source(std::shared_ptr<data::Source> source,
 
 Result<void> SqlQueries::forget_views() {
   kept_.clear();
-  uint32_t place = planner::first_view_place;
+  uint32_t place = first_place_;
   for (planner::View& view : views_) {
     view.place = place;
     place += static_cast<uint32_t>(view.text.size());
@@ -79,8 +93,9 @@ Result<void> SqlQueries::drop_view(std::string_view name) {
 }
 
 Result<const SqlQuery*> SqlQueries::prepare(Span statement, const SourceManager& sources,
-                                            Until until, DiagnosticSink& sink, Timings& timings) {
-  const std::string_view text = sources.text(statement);
+                                            Until until, DiagnosticSink& sink, Timings& timings,
+                                            std::string_view as) {
+  const std::string_view text = as.empty() ? sources.text(statement) : as;
   auto known =
       std::find_if(kept_.begin(), kept_.end(), [&](const auto& q) { return q->text == text; });
   SqlQuery* query = nullptr;
@@ -90,7 +105,7 @@ Result<const SqlQuery*> SqlQueries::prepare(Span statement, const SourceManager&
   } else {
     auto fresh = std::make_unique<SqlQuery>();
     fresh->text = text;
-    ASSIGN_OR_RETURN(fresh->planned, plan(statement, sources, sink, timings));
+    ASSIGN_OR_RETURN(fresh->planned, plan(text, statement, sink, timings));
     query = fresh.get();
     if (fresh->planned.repeatable) {
       if (kept_.size() == most_kept) kept_.erase(kept_.begin());

@@ -73,15 +73,17 @@ class SqlQueries {
 
   enum class Until : uint8_t { plan, program };
   // One statement of a file; valid until the next call. What is wrong with it goes to `sink`; the
-  // error is empty then.
+  // error is empty then. `as`: what is planned in its place, in which the parts that are the
+  // statement's stand where they do there.
   Result<const SqlQuery*> prepare(Span statement, const SourceManager& sources, Until until,
-                                  DiagnosticSink& sink, Timings& timings);
+                                  DiagnosticSink& sink, Timings& timings,
+                                  std::string_view as = {});
 
  private:
   static constexpr size_t most_kept = 256;
 
   Result<void> forget_views();
-  Result<planner::Planned> plan(Span statement, const SourceManager& sources, DiagnosticSink& sink,
+  Result<planner::Planned> plan(std::string_view text, Span statement, DiagnosticSink& sink,
                                 Timings& timings);
 
   SqlCatalog catalog_;
@@ -91,6 +93,7 @@ class SqlQueries {
   std::map<std::string, std::string, std::less<>> opened_by_;  // tables of files: the function, empty: the path alone
   std::unique_ptr<planner::Planner> planner_;
   planner::Views views_;           // the planner makes one when a query names it
+  uint32_t first_place_ = planner::first_view_place;  // of the views' texts: no statement was as long
   planner::FileCalls view_calls_;  // in their texts
   std::vector<std::unique_ptr<SqlQuery>> kept_;  // the one that was used last at the end
   std::unique_ptr<SqlQuery> passing_;            // not to be kept

@@ -251,6 +251,30 @@ TEST_F(Driver, Parameters) {
   EXPECT_EQ(held, 0);
 }
 
+// No row is bound: no row is answered, and the columns are known all the same.
+TEST_F(Driver, RowsThatAreNone) {
+  ok(d.StatementSetSqlQuery(&statement, "SELECT ? + 1 AS n, ? AS b", &error));
+  make_rows({}, {});
+  ok(d.StatementBind(&statement, &array, &schema, &error));
+  ArrowArrayStream stream{};
+  ok(d.StatementExecuteQuery(&statement, &stream, nullptr, &error));
+  ArrowSchema is{};
+  ASSERT_EQ(stream.get_schema(&stream, &is), 0);
+  ASSERT_EQ(is.n_children, 2);
+  EXPECT_STREQ(is.children[0]->name, "n");
+  EXPECT_STREQ(is.children[0]->format, "l");
+  EXPECT_STREQ(is.children[1]->format, "u");
+  is.release(&is);
+  EXPECT_THAT(rows(stream), ElementsAre());
+  change("CREATE TABLE t AS SELECT 1 AS a");
+  ok(d.StatementSetSqlQuery(&statement, "CREATE TABLE u AS SELECT ? AS a", &error));
+  make_rows({}, {});
+  ok(d.StatementBind(&statement, &array, &schema, &error));
+  fails(d.StatementExecuteQuery(&statement, nullptr, nullptr, &error),
+        ADBC_STATUS_INVALID_ARGUMENT, "has 1 parameter, and 2 values are given");
+  EXPECT_EQ(held, 0);
+}
+
 TEST_F(Driver, InsertsOfParametersAreOneRun) {
   change("CREATE TABLE t AS SELECT 1 AS a, 'x' AS b");
   ok(d.StatementSetSqlQuery(&statement, "INSERT INTO t (a, b) VALUES (?, ?)", &error));
@@ -345,6 +369,28 @@ TEST_F(Driver, TheCatalog) {
   EXPECT_EQ(rows(stream).size(), 7u);
 }
 
+// Patterns are of characters, and a view whose table is gone does not hide what is there.
+TEST_F(Driver, TheCatalogOfOddNamesAndStaleViews) {
+  change("CREATE TABLE \"é1\" AS SELECT 1 AS \"naïve\", 2 AS \"näher\"");
+  change("CREATE TABLE gone AS SELECT 1 AS a; CREATE VIEW v AS SELECT a FROM gone; DROP TABLE gone");
+  const auto objects = [&](int depth, const char* table, const char* column) {
+    ArrowArrayStream stream{};
+    ok(d.ConnectionGetObjects(&connection, depth, nullptr, nullptr, table, nullptr, column,
+                              &stream, &error));
+    return rows(stream);
+  };
+  EXPECT_THAT(objects(3, "_1", nullptr), ElementsAre("rndn|[{main [{é1 TABLE}]}]"));
+  EXPECT_THAT(objects(3, "__1", nullptr), ElementsAre("rndn|[{main []}]"));
+  EXPECT_THAT(objects(3, "%_1", nullptr), ElementsAre("rndn|[{main [{é1 TABLE}]}]"));
+  EXPECT_THAT(objects(3, "%__1", nullptr), ElementsAre("rndn|[{main []}]"));
+  EXPECT_THAT(objects(0, "é%", "n_%ve"),
+              ElementsAre("rndn|[{main [{é1 TABLE [{naïve 1 INTEGER}] []}]}]"));
+  EXPECT_THAT(objects(0, nullptr, nullptr),
+              ElementsAre("rndn|[{main [{é1 TABLE [{naïve 1 INTEGER}, {näher 2 INTEGER}] []}, "
+                          "{v VIEW []}]}]"))
+      << "columns that are not known, and no constraints";
+}
+
 TEST_F(Driver, Statistics) {
   change("CREATE TABLE t AS SELECT * FROM (VALUES (3, 'x'), (7, NULL), (3, 'y')) AS q(a, b)");
   ArrowArrayStream stream{};
@@ -384,6 +430,20 @@ TEST_F(Driver, OptionsAndTransactions) {
   double seconds = 0;
   ok(d.StatementGetOptionDouble(&statement, "rndn.timeout", &seconds, &error));
   EXPECT_EQ(seconds, 2.5);
+  // Whole numbers are read as such, and nothing else as one.
+  const int64_t large = (int64_t{1} << 62) + 1;
+  int64_t whole = 0;
+  ok(d.StatementSetOptionInt(&statement, "rndn.max_memory", large, &error));
+  ok(d.StatementGetOptionInt(&statement, "rndn.max_memory", &whole, &error));
+  EXPECT_EQ(whole, large);
+  const uint8_t bytes[] = {'1', 'e', '3', '0', '0'};
+  ok(d.StatementSetOptionBytes(&statement, "rndn.timeout", bytes, sizeof bytes, &error));
+  fails(d.StatementGetOptionInt(&statement, "rndn.timeout", &whole, &error),
+        ADBC_STATUS_INVALID_ARGUMENT, "which is no such number");
+  fails(d.StatementSetOptionBytes(&statement, "rndn.timeout", nullptr, 3, &error),
+        ADBC_STATUS_INVALID_ARGUMENT, "null pointer");
+  ok(d.StatementSetSqlQuery(&statement, "SELECT 1", &error));
+  ok(d.StatementExecuteQuery(&statement, nullptr, nullptr, &error));
   fails(d.StatementSetOption(&statement, "rndn.timeout", "soon", &error),
         ADBC_STATUS_INVALID_ARGUMENT, "number of seconds");
   ok(d.StatementSetOption(&statement, "rndn.timeout", "0.000001", &error));

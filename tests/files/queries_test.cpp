@@ -1,8 +1,10 @@
 // Files in SQL: named by a query, called for, written, changed between queries, and made tables of.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
+#include <csignal>
 #include <filesystem>
 #include <fstream>
 
@@ -69,6 +71,28 @@ TEST_F(FileQueries, WriteAndReadEveryKind) {
             "n\n2\n");
   EXPECT_EQ(run("SELECT * FROM read_csv('$t.csv', header = false, all_varchar = true) LIMIT 1"),
             "column0,column1\na,b\n");
+}
+
+// A disk that is full is the world's fault, told in its words; nothing stays, and the next one goes.
+TEST_F(FileQueries, FilesThatDoNotFit) {
+  std::signal(SIGXFSZ, SIG_IGN);
+  struct rlimit before {};
+  ASSERT_EQ(getrlimit(RLIMIT_FSIZE, &before), 0);
+  for (const char* file : {"t.parquet", "t.csv", "t.jsonl", "t.csv.gz", "t.arrow", "t.arrows"}) {
+    const std::string path = folder_ + file, copy = "COPY (SELECT x * 12345677 % 1000003 AS x FROM "
+                                                    "range(20000) AS r(x)) TO '" + path + "'";
+    const struct rlimit little {2000, before.rlim_max};
+    setrlimit(RLIMIT_FSIZE, &little);
+    const auto full = session_->run(split_sql("q", "<q>", copy).at(0), {});
+    setrlimit(RLIMIT_FSIZE, &before);
+    ASSERT_FALSE(full) << file;
+    EXPECT_EQ(full.error().message, "cannot write `" + path + "`: File too large");
+    EXPECT_EQ(full.error().exit_code(), 3) << file;
+    EXPECT_TRUE(fs::is_empty(folder_)) << file;
+    EXPECT_EQ(run(copy), "");
+    EXPECT_GT(fs::file_size(path), 2000u);
+    fs::remove(path);
+  }
 }
 
 TEST_F(FileQueries, AFileThatHasChangedIsReadAgain) {

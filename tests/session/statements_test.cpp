@@ -135,6 +135,39 @@ TEST_P(Statements, PlacesInViews) {
   EXPECT_EQ(run("CREATE TABLE u AS SELECT 6 AS a; SELECT * FROM second"), "6");
 }
 
+// However long a statement is, places in it are no places in a view.
+TEST_P(Statements, PlacesInViewsOfLongStatements) {
+  run("CREATE TABLE t AS SELECT 1 AS a, 0 AS z; CREATE VIEW v AS SELECT a, a // z AS q FROM t");
+  EXPECT_THAT(run("SELECT sum(q) FROM v"), HasSubstr("a // z AS q"));
+  const std::string space(1'200'000, ' ');
+  EXPECT_THAT(run("SELECT sum(q)" + space + "FROM v"), HasSubstr("a // z AS q"));
+  EXPECT_THAT(run("SELECT a" + space + "\n, b FROM v"),
+              HasSubstr("q.sql:2:3: error: there is no column `b`"));
+  EXPECT_THAT(run("SELECT a" + space + "\n, a // (a - 1) FROM v"), HasSubstr("\n  , a // (a - 1) FROM v"));
+  EXPECT_THAT(run("SELECT sum(q) FROM v"), HasSubstr("a // z AS q"));
+}
+
+// What is wrong with an INSERT is told in its own words.
+TEST_P(Statements, PlacesInInserts) {
+  run("CREATE TABLE t AS SELECT 1::TINYINT AS a, DATE '2020-01-01' AS d");
+  EXPECT_EQ(run("INSERT INTO t (a) SELECT 300"),
+            "q.sql:1:1: error: a value of type INTEGER does not fit TINYINT\n"
+            "  INSERT INTO t (a) SELECT 300\n"
+            "  ^~~~~~~~~~~~~~~~~~~~~~~~~~~~\n");
+  EXPECT_THAT(run("SELECT 1; INSERT INTO t (a)\n  VALUES (7 // 0), (301)"),
+              HasSubstr("q.sql:2:11: error: division by zero\n    VALUES (7 // 0), (301)\n"));
+  EXPECT_EQ(run("SELECT 1; INSERT INTO t (a)\n  VALUES (7), (301)"),
+            "q.sql:1:11: error: a value of type INTEGER does not fit TINYINT\n"
+            "  SELECT 1; INSERT INTO t (a)\n"
+            "            ^~~~~~~~~~~~~~~~~\n");
+  EXPECT_THAT(run("INSERT INTO t (d) SELECT 1"),
+              HasSubstr("q.sql:1:1: error: the cast from INTEGER to DATE has no translation"));
+  EXPECT_THAT(run("INSERT INTO t (a) SELECT 9223372036854775807 + x FROM (SELECT 1 AS x) AS q"),
+              HasSubstr("q.sql:1:46: error: the result of + does not fit BIGINT"));
+  EXPECT_THAT(run("INSERT INTO t (a) SELECT nothing"), HasSubstr("q.sql:1:26: error:"));
+  EXPECT_EQ(run("SELECT count(*) FROM t"), "1");
+}
+
 TEST_P(Statements, ViewsOfFilesAndOfTheClock) {
   const fs::path folder = testing::TempDir() + "rndn_views_" + std::to_string(getpid());
   fs::create_directories(folder);

@@ -5,9 +5,11 @@
 #include <malloc.h>
 #endif
 
+#include <cerrno>
 #include <csignal>
 #include <cstdio>
 #include <cstdlib>
+#include <cstring>
 #include <exception>
 #include <new>
 #include <typeinfo>
@@ -35,7 +37,13 @@ int guarded_main(int (*body)(int, char**), int argc, char** argv) {
   keep_freed_memory();
   std::signal(SIGXFSZ, SIG_IGN);  // a file that may not grow is an error of its write
   try {
-    return body(argc, argv);
+    const int code = body(argc, argv);
+    errno = 0;
+    if (code == 0 && (std::fflush(stdout) != 0 || std::ferror(stdout))) {  // what was printed is not lost in silence
+      std::fprintf(stderr, "error: cannot write `stdout`: %s\n", std::strerror(errno ? errno : EIO));
+      return static_cast<int>(Fault::world);
+    }
+    return code;
   } catch (const Cancelled& cancelled) {
     std::fprintf(stderr, "%s%s\n", cancelled.error.fault == Fault::interrupted ? "" : "error: ",
                  cancelled.error.message.c_str());
