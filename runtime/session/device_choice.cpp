@@ -33,6 +33,13 @@ Result<DeviceChoice> DeviceChoice::start(std::string_view name, const std::strin
   return choice;
 }
 
+DeviceChoice DeviceChoice::of(std::unique_ptr<device::Device> device) {
+  DeviceChoice choice;
+  choice.kind_ = Kind::automatic;
+  choice.device_ = std::move(device);
+  return choice;
+}
+
 Result<void> DeviceChoice::limit_memory(uint64_t bytes) {
   if (is_cpu()) return usage_error("the device cpu has no memory of its own to limit");
   memory_limit_ = bytes;

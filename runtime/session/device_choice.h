@@ -21,6 +21,8 @@ class DeviceChoice {
  public:
   // `arch`: what the simulator is; empty: sm_86. `say` hears it when `auto` takes the simulator.
   static Result<DeviceChoice> start(std::string_view name, const std::string& arch, Say say);
+  // A device that is open.
+  static DeviceChoice of(std::unique_ptr<device::Device> device);
   // Bytes of the device's memory that a session may have in use at once; UINT64_MAX: all.
   Result<void> limit_memory(uint64_t bytes);
   uint64_t memory_limit() const { return memory_limit_; }
