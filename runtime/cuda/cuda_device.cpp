@@ -1,4 +1,4 @@
-// device::Device over the CUDA driver: primary context, one stream, events for timing.
+// device::Device over the CUDA driver: primary context, two streams, events for their order and for timing.
 #include "runtime/cuda/cuda_device.h"
 
 #include <algorithm>
@@ -11,6 +11,7 @@
 
 #include "libraries/base/system/cancel.h"
 #include "runtime/cuda/staging.h"
+#include "runtime/device/streams.h"
 
 namespace rndn::cuda {
 namespace {
@@ -78,7 +79,7 @@ Result<Context> make_context(int ordinal, const std::string& library, ContextKin
   return c;
 }
 
-class CudaDevice final : public device::Device {
+class CudaDevice final : public device::Device, public device::Streams {
  public:
   explicit CudaDevice(Context context) : context_(std::move(context)), driver_(*context_.driver) {
     const Description& d = context_.description;
@@ -88,13 +89,18 @@ class CudaDevice final : public device::Device {
     staging_.reset();
     for (EventPointer e : events_)
       if (e) (void)driver_.cuEventDestroy(e);
-    if (stream_) (void)driver_.cuStreamDestroy(stream_);
+    for (const Order& order : orders_)
+      for (EventPointer e : order.events)
+        if (e) (void)driver_.cuEventDestroy(e);
+    for (StreamPointer stream : {stream_, copies_})
+      if (stream) (void)driver_.cuStreamDestroy(stream);
   }
 
   Result<void> start() {
     RETURN_IF_ERROR(driver_.check(driver_.cuCtxSetCurrent(context_.context), "cuCtxSetCurrent"));
-    RETURN_IF_ERROR(driver_.check(driver_.cuStreamCreate(&stream_, stream_non_blocking), "cuStreamCreate"));
-    staging_.emplace(driver_, context_.context, stream_);
+    for (StreamPointer* stream : {&stream_, &copies_})
+      RETURN_IF_ERROR(driver_.check(driver_.cuStreamCreate(stream, stream_non_blocking), "cuStreamCreate"));
+    staging_.emplace(driver_, context_.context);
     return {};
   }
 
@@ -112,12 +118,25 @@ class CudaDevice final : public device::Device {
   }
 
   Result<void> copy_to_device(Address to, const void* from, uint64_t bytes) override {
-    if (bytes == 0) return {};
-    RETURN_IF_ERROR(host_call("a copy to the device"));
-    if (bytes >= Staging::smallest_copy) return staging_->copy(to, from, bytes);
-    // From pageable memory: returns once the driver has staged the bytes (CUDA Driver API, "API synchronization
-    // behavior").
-    return driver_.check(driver_.cuMemcpyHtoDAsync(to, from, bytes, stream_), "cuMemcpyHtoDAsync of {} bytes", bytes);
+    return copy_in(stream_, to, from, bytes);
+  }
+  Result<void> send(Address to, const void* from, uint64_t bytes) override { return copy_in(copies_, to, from, bytes); }
+
+  // An event of a stream stands for all before it, so that one that was recorded later may take its place.
+  Result<device::Event> record_event(device::Stream stream) override {
+    RETURN_IF_ERROR(host_call("an event"));
+    Order& order = orders_[static_cast<size_t>(stream)];
+    EventPointer& event = order.events[++order.recorded % order.events.size()];
+    if (!event) RETURN_IF_ERROR(driver_.check(driver_.cuEventCreate(&event, event_disable_timing), "cuEventCreate"));
+    RETURN_IF_ERROR(driver_.check(driver_.cuEventRecord(event, pointer_of(stream)), "cuEventRecord"));
+    return static_cast<device::Event>(order.recorded);
+  }
+  Result<void> wait_event(device::Stream stream, device::Event event) override {
+    if (event == device::Event::none) return {};
+    RETURN_IF_ERROR(host_call("a wait for an event"));
+    const Order& of = orders_[stream == device::Stream::work];
+    return driver_.check(driver_.cuStreamWaitEvent(pointer_of(stream), of.events[static_cast<uint64_t>(event) % of.events.size()], 0),
+                         "cuStreamWaitEvent");
   }
   Result<void> copy_to_host(void* to, Address from, uint64_t bytes) override {
     if (bytes == 0) return {};
@@ -286,6 +305,20 @@ class CudaDevice final : public device::Device {
   }
 
  private:
+  // The last events of a stream, by their numbers.
+  struct Order {
+    std::array<EventPointer, 64> events{};
+    uint64_t recorded = 0;
+  };
+  StreamPointer pointer_of(device::Stream stream) const { return stream == device::Stream::work ? stream_ : copies_; }
+  Result<void> copy_in(StreamPointer stream, Address to, const void* from, uint64_t bytes) {
+    if (bytes == 0) return {};
+    RETURN_IF_ERROR(host_call("a copy to the device"));
+    if (bytes >= Staging::smallest_copy) return staging_->copy(stream, to, from, bytes);
+    // From pageable memory: returns once the driver has staged the bytes (CUDA Driver API, "API synchronization
+    // behavior").
+    return driver_.check(driver_.cuMemcpyHtoDAsync(to, from, bytes, stream), "cuMemcpyHtoDAsync of {} bytes", bytes);
+  }
   Result<void> host_call(const char* what) {
     ++host_calls_;
     if (recording_) return Error{Fault::internal, fmt::format("{} while a graph is recorded", what)};
@@ -303,7 +336,8 @@ class CudaDevice final : public device::Device {
   Context context_;
   const Driver& driver_;
   device::Info info_;
-  StreamPointer stream_ = nullptr;
+  StreamPointer stream_ = nullptr, copies_ = nullptr;
+  std::array<Order, 2> orders_;  // by device::Stream
   std::optional<Staging> staging_;
   std::array<EventPointer, 2048> events_{};
   uint32_t next_mark_ = 0;

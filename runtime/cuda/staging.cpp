@@ -6,10 +6,9 @@
 
 namespace rndn::cuda {
 
-Staging::Staging(const Driver& driver, ContextPointer context, StreamPointer stream)
+Staging::Staging(const Driver& driver, ContextPointer context)
     : driver_(driver),
       context_(context),
-      stream_(stream),
       pool_(std::min(hardware_threads(), most_workers)),
       workers_(pool_.threads()) {
   workers_[0].has_context = true;  // the caller's thread: whoever uses the device has made its context current
@@ -39,25 +38,25 @@ Result<Staging::Slot*> Staging::next_slot(Worker& worker) {
   return &slot;
 }
 
-Result<void> Staging::send(Worker& worker, DevicePointer to, const void* from, size_t bytes) {
+Result<void> Staging::send(StreamPointer stream, Worker& worker, DevicePointer to, const void* from, size_t bytes) {
   if (!worker.has_context) {
     RETURN_IF_ERROR(driver_.check(driver_.cuCtxSetCurrent(context_), "cuCtxSetCurrent in a staging thread"));
     worker.has_context = true;
   }
   ASSIGN_OR_RETURN(Slot * slot, next_slot(worker));
   std::memcpy(slot->memory, from, bytes);
-  RETURN_IF_ERROR(driver_.check(driver_.cuMemcpyHtoDAsync(to, slot->memory, bytes, stream_),
+  RETURN_IF_ERROR(driver_.check(driver_.cuMemcpyHtoDAsync(to, slot->memory, bytes, stream),
                                 "cuMemcpyHtoDAsync of {} bytes", bytes));
-  return driver_.check(driver_.cuEventRecord(slot->free, stream_), "cuEventRecord behind a staging slot");
+  return driver_.check(driver_.cuEventRecord(slot->free, stream), "cuEventRecord behind a staging slot");
 }
 
-Result<void> Staging::copy(DevicePointer to, const void* from, size_t bytes) {
+Result<void> Staging::copy(StreamPointer stream, DevicePointer to, const void* from, size_t bytes) {
   const char* source = static_cast<const char*>(from);
   std::mutex mutex;
   Result<void> result;
   pool_.run((bytes + slot_bytes - 1) / slot_bytes, [&](size_t i, unsigned worker) {
     const size_t at = i * slot_bytes;
-    auto sent = send(workers_[worker], to + at, source + at, std::min(slot_bytes, bytes - at));
+    auto sent = send(stream, workers_[worker], to + at, source + at, std::min(slot_bytes, bytes - at));
     if (sent) return;
     std::lock_guard lock(mutex);
     if (result) result = sent;

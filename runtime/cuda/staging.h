@@ -16,12 +16,12 @@ class Staging {
   static constexpr unsigned most_workers = 16;
   static constexpr size_t smallest_copy = size_t{4} << 20;  // below, the driver's own staging is as fast
 
-  Staging(const Driver& driver, ContextPointer context, StreamPointer stream);
+  Staging(const Driver& driver, ContextPointer context);
   ~Staging();
   Staging(const Staging&) = delete;
 
   // Copies `bytes` bytes into the stream, in pieces of any order. `from` may be changed after the call; the copy itself may still be under way.
-  Result<void> copy(DevicePointer to, const void* from, size_t bytes);
+  Result<void> copy(StreamPointer stream, DevicePointer to, const void* from, size_t bytes);
 
  private:
   struct Slot {
@@ -35,11 +35,10 @@ class Staging {
   };
   // The worker's next slot, once its last copy has left it.
   Result<Slot*> next_slot(Worker& worker);
-  Result<void> send(Worker& worker, DevicePointer to, const void* from, size_t bytes);
+  Result<void> send(StreamPointer stream, Worker& worker, DevicePointer to, const void* from, size_t bytes);
 
   const Driver& driver_;
   ContextPointer context_;
-  StreamPointer stream_;
   ThreadPool pool_;
   std::vector<Worker> workers_;
 };

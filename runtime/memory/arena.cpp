@@ -1,6 +1,7 @@
 #include "runtime/memory/arena.h"
 
 #include <algorithm>
+#include <utility>
 
 namespace rndn::runtime {
 
@@ -102,6 +103,8 @@ Result<BufferPtr> Arena::allocate(uint64_t bytes) {
     if (options_.mapped) buffer->host = static_cast<char*>(page.memory.host) + offset;
     buffer->owner = this;
     buffer->page = index;
+    buffer->used_before = offset < page.used;
+    page.used = std::max(page.used, offset + bytes);
     in_use_ += bytes;
     return buffer;
   };
@@ -112,7 +115,34 @@ Result<BufferPtr> Arena::allocate(uint64_t bytes) {
   return take(page, pages_[page].free.begin());
 }
 
-void Arena::release(const Buffer& buffer) {
+Result<BufferPtr> Arena::send(const void* from, uint64_t bytes) {
+  ASSIGN_OR_RETURN(BufferPtr buffer, allocate(bytes));
+  device::Streams* const streams = memory_.streams();
+  if (!streams) {
+    RETURN_IF_ERROR(memory_.device().copy_to_device(buffer->address, from, bytes));
+    return buffer;
+  }
+  if (buffer->used_before) {
+    ASSIGN_OR_RETURN(const device::Event used, streams->record_event(device::Stream::work));
+    RETURN_IF_ERROR(streams->wait_event(device::Stream::copies, used));
+  }
+  const Result<void> sent = streams->send(buffer->address, from, bytes);
+  const Result<device::Event> arrival = sent ? streams->record_event(device::Stream::copies) : sent.error();
+  if (!arrival) {
+    buffer->owner = nullptr;  // a copy may still come: nobody else gets this memory
+    return arrival.error();
+  }
+  buffer->arrival = *arrival;
+  return buffer;
+}
+
+Result<void> Arena::arrive(Buffer& buffer) {
+  if (buffer.arrival == device::Event::none) return {};
+  return memory_.streams()->wait_event(device::Stream::work, std::exchange(buffer.arrival, device::Event::none));
+}
+
+void Arena::release(Buffer& buffer) {
+  if (!arrive(buffer)) return;  // the same
   Page& page = pages_[buffer.page];
   in_use_ -= buffer.bytes;
   uint64_t offset = buffer.address - page.memory.address, bytes = buffer.bytes;

@@ -5,7 +5,8 @@
 //   Result<BufferPtr> buffer = arena.allocate(bytes);      // returned to the arena with its last owner
 //
 // The driver's own allocation costs 60 us and waits; a page serves many buffers. Work of a device is in one stream, so a buffer whose last use is
-// queued may be handed out again at once.
+// queued may be handed out again at once. Columns arrive in another stream (`send`): the copy waits for the work before it where the memory has been
+// used, and the work waits for the copy before it reads the buffer (`arrive`), or whoever has the memory next.
 // Search is first fit in the order in which the pages came. A sequence of requests and returns that starts with all memory free is therefore laid
 // out again exactly as the first time: a repeated run never allocates. Cost: linear in the free blocks before the fit, of which there are few.
 #pragma once
@@ -15,15 +16,16 @@
 #include <memory>
 #include <vector>
 
-#include "runtime/device/device.h"
+#include "runtime/device/streams.h"
 
 namespace rndn::runtime {
 
 // The device's allocations: how much is in use, and what happens when it does not suffice.
 class DeviceMemory {
  public:
-  explicit DeviceMemory(device::Device& device) : device_(device) {}
+  explicit DeviceMemory(device::Device& device) : device_(device), streams_(device::streams_of(device)) {}
   device::Device& device() const { return device_; }
+  device::Streams* streams() const { return streams_; }  // null: there is one stream
   // Contents undefined. When the device or the limit is full, `evict` is asked to give something back before this fails (fault world) with all sizes.
   Result<device::Address> allocate(uint64_t bytes);
   void free(device::Address address, uint64_t bytes);
@@ -37,6 +39,7 @@ class DeviceMemory {
 
  private:
   device::Device& device_;
+  device::Streams* const streams_;
   uint64_t in_use_ = 0, peak_ = 0, limit_ = UINT64_MAX;
 };
 
@@ -48,6 +51,8 @@ struct Buffer {
   void* host = nullptr;  // mapped arenas: where the host sees it
   Arena* owner = nullptr;
   size_t page = 0;
+  bool used_before = false;                       // some of its memory, by a buffer that is gone
+  device::Event arrival = device::Event::none;    // of a copy for which the work has not waited yet
 
   Buffer() = default;
   Buffer(const Buffer&) = delete;
@@ -68,6 +73,9 @@ class Arena {
   Arena(const Arena&) = delete;
 
   Result<BufferPtr> allocate(uint64_t bytes);
+  // The bytes in a buffer of their own, copied beside the work, which must call `arrive` before it reads them.
+  Result<BufferPtr> send(const void* from, uint64_t bytes);
+  Result<void> arrive(Buffer& buffer);
   uint64_t in_use() const { return in_use_; }                 // bytes of buffers that are out
   uint64_t unused() const { return pages_bytes_ - in_use_; }  // bytes of the pages that no buffer has
   // From now on the driver allocates each buffer and takes it back (what pages save), or no longer.
@@ -80,9 +88,10 @@ class Arena {
     device::Mapped memory;
     uint64_t bytes = 0;                 // 0: given back
     bool single = false;                // of one buffer, given back with it
+    uint64_t used = 0;                  // bytes from its beginning that a buffer has had
     std::map<uint64_t, uint64_t> free;  // offset -> bytes, never adjacent
   };
-  void release(const Buffer& buffer);
+  void release(Buffer& buffer);
   Result<size_t> add_page(uint64_t bytes);
   void drop_page(Page& page);
 

@@ -250,6 +250,7 @@ Result<void> Run::to_device(const ItemPtr& item) {
     }
     if (v.lifetime == Item::of_engine) engine_.uploaded.push_back({item, 0});
   }
+  if (v.data_buffer && v.data_buffer->owner) RETURN_IF_ERROR(v.data_buffer->owner->arrive(*v.data_buffer));
   if (v.lifetime == Item::of_engine)
     for (Engine::State::Uploaded& u : engine_.uploaded)
       if (u.item == item) u.last_use = ++engine_.clock;
@@ -270,8 +271,12 @@ Result<void> Run::send_column(Item& v) {
 // The elements as they lie at `from`, in the vector's form.
 Result<void> Run::send(Item& v, const std::byte* from) {
   const uint64_t bytes = device_bytes(v, v.capacity);
-  ASSIGN_OR_RETURN(v.data_buffer, arena_of(v).allocate(bytes));
-  RETURN_IF_ERROR(device_.copy_to_device(v.data_buffer->address, from, bytes));
+  if (v.lifetime == Item::of_engine) {  // beside the kernels that are queued
+    ASSIGN_OR_RETURN(v.data_buffer, arena_of(v).send(from, bytes));
+  } else {
+    ASSIGN_OR_RETURN(v.data_buffer, arena_of(v).allocate(bytes));
+    RETURN_IF_ERROR(device_.copy_to_device(v.data_buffer->address, from, bytes));
+  }
   v.data = v.data_buffer->address;  // now that they are there
   return {};
 }

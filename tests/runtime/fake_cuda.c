@@ -125,6 +125,7 @@ static int f_cuCtxDestroy(void* c) { hold(-1); ENTER(cuCtxDestroy); return c == 
 static int f_cuCtxSetCurrent(void* c) { ENTER(cuCtxSetCurrent); return c == &handles[0] ? 0 : 1; }
 static int f_cuStreamCreate(void** s, unsigned flags) { ENTER(cuStreamCreate, "%u", flags); hold(1); *s = &handles[1]; return 0; }
 static int f_cuStreamDestroy(void* s) { hold(-1); ENTER(cuStreamDestroy); return s == &handles[1] ? 0 : 1; }
+static int f_cuStreamWaitEvent(void* s, void* e, unsigned flags) { ENTER(cuStreamWaitEvent, "%u", flags); return s == &handles[1] && *(unsigned long*)e ? 0 : 1; }
 static int f_cuStreamSynchronize(void* s) { ENTER(cuStreamSynchronize); return s == &handles[1] ? 0 : 1; }
 static int f_cuStreamBeginCapture(void* s, int mode) { ENTER(cuStreamBeginCapture, "%d", mode); return s == &handles[1] ? 0 : 1; }
 static int f_cuStreamEndCapture(void* s, void** g) { ENTER(cuStreamEndCapture); hold(1); *g = &handles[4]; return s == &handles[1] ? 0 : 1; }

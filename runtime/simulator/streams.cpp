@@ -1,0 +1,186 @@
+#include "runtime/simulator/streams.h"
+
+#include <algorithm>
+#include <cstring>
+#include <memory>
+#include <utility>
+#include <vector>
+
+namespace rndn::runtime {
+
+using device::Address;
+using device::Event;
+using device::Stream;
+
+namespace {
+constexpr auto work = static_cast<size_t>(Stream::work),
+               copies = static_cast<size_t>(Stream::copies);
+
+std::shared_ptr<const std::vector<std::byte>> taken(const void* from, uint64_t bytes) {
+  const auto* begin = static_cast<const std::byte*>(from);
+  return std::make_shared<const std::vector<std::byte>>(begin, begin + bytes);
+}
+}  // namespace
+
+Result<void> StreamsDevice::host_call(const char* what) {
+  ++host_calls_;
+  if (recording_) return Error{Fault::internal, fmt::format("{} while a graph is recorded", what)};
+  return {};
+}
+
+// What is recorded goes to the graph at once.
+Result<void> StreamsDevice::queue(Stream stream, std::function<Result<void>()> run) {
+  if (recording_) return run();
+  Queue& q = queues_[static_cast<size_t>(stream)];
+  q.waiting.push_back({std::move(run), q.after});
+  ++q.queued;
+  return {};
+}
+
+bool StreamsDevice::can_run(size_t stream) const {
+  const Queue& q = queues_[stream];
+  return !q.waiting.empty() && q.waiting.front().after <= queues_[1 - stream].done;
+}
+
+size_t StreamsDevice::choose() {
+  const bool may_work = can_run(work), may_copy = can_run(copies);
+  CHECK(may_work || may_copy, "an event was recorded before it was waited for");
+  if (may_work != may_copy) return may_work ? work : copies;
+  switch (order_.policy) {
+    case StreamOrder::work_first: return work;
+    case StreamOrder::copies_first: return copies;
+    case StreamOrder::random: break;
+  }
+  return random_() & 1 ? work : copies;
+}
+
+Result<void> StreamsDevice::run_one() {
+  Queue& q = queues_[choose()];
+  const Operation next = std::move(q.waiting.front());
+  q.waiting.pop_front();
+  ++q.done;
+  return next.run();
+}
+
+Result<void> StreamsDevice::run_work() {
+  while (!queues_[work].waiting.empty()) RETURN_IF_ERROR(run_one());
+  return {};
+}
+
+Result<void> StreamsDevice::run_all() {
+  while (!queues_[work].waiting.empty() || !queues_[copies].waiting.empty())
+    RETURN_IF_ERROR(run_one());
+  return {};
+}
+
+Result<Address> StreamsDevice::allocate(uint64_t bytes) {
+  ++host_calls_;
+  return to_.allocate(bytes);
+}
+
+Result<void> StreamsDevice::free(Address address) {
+  RETURN_IF_ERROR(run_all());
+  return to_.free(address);
+}
+
+Result<void> StreamsDevice::free_mapped(const device::Mapped& memory) {
+  RETURN_IF_ERROR(run_all());
+  return to_.free_mapped(memory);
+}
+
+Result<void> StreamsDevice::copy_to_device(Address to, const void* from, uint64_t bytes) {
+  if (bytes == 0) return {};
+  RETURN_IF_ERROR(host_call("a copy to the device"));
+  return queue(Stream::work, [this, to, source = taken(from, bytes)] {
+    return to_.copy_to_device(to, source->data(), source->size());
+  });
+}
+
+Result<void> StreamsDevice::send(Address to, const void* from, uint64_t bytes) {
+  if (bytes == 0) return {};
+  RETURN_IF_ERROR(host_call("a copy to the device"));
+  return queue(Stream::copies, [this, to, source = taken(from, bytes)] {
+    return to_.copy_to_device(to, source->data(), source->size());
+  });
+}
+
+Result<void> StreamsDevice::copy_to_host(void* to, Address from, uint64_t bytes) {
+  if (bytes == 0) return {};
+  RETURN_IF_ERROR(host_call("a copy to the host"));
+  RETURN_IF_ERROR(run_work());
+  return to_.copy_to_host(to, from, bytes);
+}
+
+Result<void> StreamsDevice::copy(Address to, Address from, uint64_t bytes) {
+  return queue(Stream::work, [this, to, from, bytes] { return to_.copy(to, from, bytes); });
+}
+
+Result<void> StreamsDevice::fill(Address to, uint8_t value, uint64_t bytes) {
+  return queue(Stream::work, [this, to, value, bytes] { return to_.fill(to, value, bytes); });
+}
+
+// An event is how many operations of its stream there were, with the stream in the lowest bit.
+Result<Event> StreamsDevice::record_event(Stream stream) {
+  RETURN_IF_ERROR(host_call("an event"));
+  const auto at = static_cast<size_t>(stream);
+  return static_cast<Event>(queues_[at].queued << 1 | at);
+}
+
+Result<void> StreamsDevice::wait_event(Stream stream, Event event) {
+  if (event == Event::none) return {};
+  RETURN_IF_ERROR(host_call("a wait for an event"));
+  const auto at = static_cast<uint64_t>(event);
+  CHECK((at & 1) != static_cast<uint64_t>(stream), "a stream waits for the other");
+  if (++waits_ == order_.ignored) return {};
+  Queue& q = queues_[static_cast<size_t>(stream)];
+  q.after = std::max(q.after, at >> 1);
+  return {};
+}
+
+Result<void> StreamsDevice::unload_module(device::ModuleHandle module) {
+  RETURN_IF_ERROR(run_all());
+  return to_.unload_module(module);
+}
+
+Result<void> StreamsDevice::launch(device::KernelHandle kernel, device::Dim3 grid,
+                                   device::Dim3 block, uint32_t dynamic_shared,
+                                   std::span<const std::byte> parameters) {
+  return queue(Stream::work, [this, kernel, grid, block, dynamic_shared,
+                              area = taken(parameters.data(), parameters.size())] {
+    return to_.launch(kernel, grid, block, dynamic_shared, *area);
+  });
+}
+
+Result<void> StreamsDevice::synchronize() {
+  RETURN_IF_ERROR(host_call("a wait"));
+  RETURN_IF_ERROR(run_work());
+  return to_.synchronize();
+}
+
+Result<void> StreamsDevice::begin_graph() {
+  RETURN_IF_ERROR(to_.begin_graph());
+  recording_ = true;
+  return {};
+}
+
+Result<device::GraphHandle> StreamsDevice::end_graph() {
+  recording_ = false;
+  return to_.end_graph();
+}
+
+Result<void> StreamsDevice::launch_graph(device::GraphHandle graph) {
+  return queue(Stream::work, [this, graph] { return to_.launch_graph(graph); });
+}
+
+Result<void> StreamsDevice::free_graph(device::GraphHandle graph) {
+  RETURN_IF_ERROR(run_all());
+  return to_.free_graph(graph);
+}
+
+Result<uint32_t> StreamsDevice::record_mark() {
+  RETURN_IF_ERROR(host_call("a mark"));
+  RETURN_IF_ERROR(run_work());
+  return to_.record_mark();
+}
+
+}  // namespace rndn::runtime

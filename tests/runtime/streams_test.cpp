@@ -1,0 +1,222 @@
+// Copies beside the work: right in every order that the streams and events allow, and wrong in some
+// order once any one of the waits is missing.
+#include <gtest/gtest.h>
+
+#include <functional>
+#include <numeric>
+#include <optional>
+#include <vector>
+
+#include "libraries/base/errors/diagnostic.h"
+#include "runtime/compiler/compile.h"
+#include "runtime/engine.h"
+#include "runtime/memory/arena.h"
+#include "runtime/print_result.h"
+#include "runtime/simulator/simulator_device.h"
+#include "runtime/simulator/streams.h"
+#include "tests/support/made_tables.h"
+
+namespace rndn::runtime {
+namespace {
+
+std::vector<StreamOrder> all_orders() {
+  std::vector<StreamOrder> orders{{.policy = StreamOrder::work_first},
+                                  {.policy = StreamOrder::copies_first}};
+  for (uint64_t seed = 1; seed <= 12; ++seed)
+    orders.push_back({.policy = StreamOrder::random, .seed = seed});
+  return orders;
+}
+
+// Runs something on a device whose streams run apart: whether the outcome was right.
+using Scenario = std::function<bool(StreamsDevice&)>;
+
+// Right in all orders; the number of waits.
+uint64_t expect_right(const Scenario& run) {
+  uint64_t waits = 0;
+  for (const StreamOrder& order : all_orders()) {
+    auto simulator = open_simulator("sm_86");
+    StreamsDevice device(**simulator, order);
+    EXPECT_TRUE(run(device)) << "policy " << order.policy << ", seed " << order.seed;
+    waits = device.waits();
+  }
+  return waits;
+}
+
+// Each wait is needed.
+void expect_waits_needed(const Scenario& run, uint64_t waits) {
+  for (uint64_t ignored = 1; ignored <= waits; ++ignored) {
+    bool seen = false;
+    for (StreamOrder order : all_orders()) {
+      if (seen) break;
+      order.ignored = ignored;
+      auto simulator = open_simulator("sm_86");
+      StreamsDevice device(**simulator, order);
+      seen = !run(device);
+    }
+    EXPECT_TRUE(seen) << "nothing shows that wait " << ignored << " of " << waits << " is missing";
+  }
+}
+
+std::vector<uint32_t> numbers(uint32_t first) {
+  std::vector<uint32_t> v(4096);
+  std::iota(v.begin(), v.end(), first);
+  return v;
+}
+
+// The work is a copy on the device, which stands for a kernel that reads the buffer.
+class Buffers {
+ public:
+  explicit Buffers(StreamsDevice& device) : device_(device), memory_(device), arena_(memory_, {}) {}
+
+  BufferPtr send(const std::vector<uint32_t>& v) { return *arena_.send(v.data(), bytes(v)); }
+  BufferPtr work(Buffer& from) {
+    EXPECT_TRUE(arena_.arrive(from));
+    BufferPtr to = *arena_.allocate(from.bytes);
+    EXPECT_TRUE(device_.copy(to->address, from.address, from.bytes));
+    return to;
+  }
+  BufferPtr fill(uint8_t value) {
+    BufferPtr to = *arena_.allocate(bytes(numbers(0)));
+    EXPECT_TRUE(device_.fill(to->address, value, to->bytes));
+    return to;
+  }
+  std::vector<uint32_t> read(const Buffer& from) {
+    std::vector<uint32_t> v(numbers(0).size());
+    EXPECT_TRUE(device_.copy_to_host(v.data(), from.address, bytes(v)));
+    return v;
+  }
+
+ private:
+  static uint64_t bytes(const std::vector<uint32_t>& v) { return v.size() * sizeof(uint32_t); }
+  StreamsDevice& device_;
+  DeviceMemory memory_;
+  Arena arena_;
+};
+
+TEST(Streams, TheWorkWaitsForWhatItReads) {
+  const Scenario run = [](StreamsDevice& device) {
+    Buffers b(device);
+    const BufferPtr first = b.send(numbers(1)), one = b.work(*first);
+    const BufferPtr second = b.send(numbers(2)), two = b.work(*second), again = b.work(*second);
+    return b.read(*one) == numbers(1) && b.read(*two) == numbers(2) && b.read(*again) == numbers(2);
+  };
+  EXPECT_EQ(expect_right(run), 2u) << "one for each copy";
+  expect_waits_needed(run, 2);
+}
+
+TEST(Streams, ACopyWaitsForWhoeverHadTheMemory) {
+  const Scenario run = [](StreamsDevice& device) {
+    Buffers b(device);
+    BufferPtr first = b.send(numbers(1));
+    const BufferPtr one = b.work(*first);
+    const device::Address place = first->address;
+    first = nullptr;  // though the work has not read it yet
+    const BufferPtr second = b.send(numbers(2));
+    EXPECT_EQ(second->address, place);
+    const BufferPtr two = b.work(*second);
+    return b.read(*one) == numbers(1) && b.read(*two) == numbers(2);
+  };
+  EXPECT_EQ(expect_right(run), 3u);
+  expect_waits_needed(run, 3);
+}
+
+TEST(Streams, WhoeverHasTheMemoryNextWaitsForTheCopy) {
+  const Scenario run = [](StreamsDevice& device) {
+    Buffers b(device);
+    BufferPtr first = b.send(numbers(1));
+    const device::Address place = first->address;
+    first = nullptr;  // though it has not arrived
+    const BufferPtr filled = b.fill(7);
+    EXPECT_EQ(filled->address, place);
+    const BufferPtr copy = b.work(*filled);
+    return b.read(*copy) == std::vector<uint32_t>(numbers(0).size(), 0x07070707);
+  };
+  EXPECT_EQ(expect_right(run), 1u);
+  expect_waits_needed(run, 1);
+}
+
+TEST(Streams, MemoryThatNobodyHadIsNotWaitedFor) {
+  auto simulator = open_simulator("sm_86");
+  StreamsDevice device(**simulator, {});
+  Buffers b(device);
+  std::vector<BufferPtr> kept;
+  for (uint32_t i = 0; i < 5; ++i) kept.push_back(b.send(numbers(i)));
+  EXPECT_EQ(device.waits(), 0u);
+}
+
+// Programs on the engine. Each column is read by a kernel of its own, before the next one is sent:
+// of two copies that one kernel reads the wait for the later one would do.
+class Programs : public testing::Test {
+ protected:
+  Programs() {
+    std::vector<int64_t> numbers(5000), others(3000);
+    std::vector<std::string> texts;
+    for (size_t i = 0; i < numbers.size(); ++i) numbers[i] = static_cast<int64_t>(i * 7919 % 1000);
+    for (size_t i = 0; i < others.size(); ++i) others[i] = static_cast<int64_t>(i * 31 % 500) - 100;
+    for (size_t i = 0; i < 4000; ++i)
+      texts.push_back(std::vector<std::string>{"red", "green", "blue"}[i % 3]);
+    tables_.put("t", "a", hir::BasicType::i64, numbers);
+    tables_.put("u", "b", hir::BasicType::i32, others);
+    tables_.put("v", "s", true, texts);
+  }
+  void compile_body(const std::string& body) {
+    DiagnosticSink sink;
+    Timings timings;
+    CompileOptions options;
+    options.target = "sm_86";
+    auto compiled = compile(
+        sources_.add("t.hir", "module m { import Builtin.*; def main() : table {" + body + "} }"),
+        sources_, options, sink, timings);
+    ASSERT_TRUE(compiled) << render(sink, sources_);
+    compiled_ = *std::move(compiled);
+    auto right = reference::run(compiled_.program, tables_, sources_, nullptr);
+    ASSERT_TRUE(right) << right.error().message;
+    right_ = *print_result(*right, Format::csv);
+  }
+  // `runs` times on one engine, whose columns leave the device in between where `cache` is false.
+  bool run(StreamsDevice& device, int runs, bool cache) {
+    Engine engine(device, tables_);
+    Timings timings;
+    auto plan =
+        engine.plan(compiled_, sources_, {.measure_kernels = false, .cache = cache}, timings);
+    EXPECT_TRUE(plan) << plan.error().message;
+    for (int i = 0; i < runs; ++i) {
+      auto got = engine.run(**plan, timings);
+      if (!got || *print_result(*got, Format::csv) != right_) return false;
+    }
+    return true;
+  }
+
+  test::MadeTables tables_;
+  SourceManager sources_;
+  Compiled compiled_;
+  std::string right_;
+};
+
+constexpr const char* three_tables = R"(
+  t:? = @load_table(`t:sym); a:i64 = check_cast(@column_value(t, `a:sym), i64);
+  m:? = @geq(a, 100:i64); ka:? = @compress(m, a); sa:? = @sum(ka);
+  u:? = @load_table(`u:sym); b:i32 = check_cast(@column_value(u, `b:sym), i32);
+  n:? = @lt(b, 250:i32); kb:? = @compress(n, b); sb:? = @sum(kb);
+  v:? = @load_table(`v:sym); s:sym = check_cast(@column_value(v, `s:sym), sym);
+  e:? = @eq(s, `green:sym); ks:? = @compress(e, s); c:? = @len(ks);
+  l:? = @list(sa, sb, c); r:? = @table((`sa,`sb,`c):sym, l); return r;)";
+
+TEST_F(Programs, ColumnsArriveBesideKernels) {
+  ASSERT_NO_FATAL_FAILURE(compile_body(three_tables));
+  const Scenario once = [&](StreamsDevice& device) { return run(device, 1, true); };
+  const uint64_t waits = expect_right(once);
+  EXPECT_GE(waits, 3u);
+  expect_waits_needed(once, waits);
+}
+
+TEST_F(Programs, AgainFromTheDeviceFromTheHostAndAsAGraph) {
+  ASSERT_NO_FATAL_FAILURE(compile_body(three_tables));
+  const uint64_t once = expect_right([&](StreamsDevice& device) { return run(device, 1, true); });
+  EXPECT_EQ(expect_right([&](StreamsDevice& device) { return run(device, 5, true); }), once)
+      << "what is there is not waited for";
+  expect_right([&](StreamsDevice& device) { return run(device, 3, false); });
+}
+
+}  // namespace
+}  // namespace rndn::runtime
