@@ -55,6 +55,10 @@ Result<operators::Operators*> Engine::State::operators_for(const operators::Opti
 bool Engine::State::evict() {
   ++evictions;
   if (buffers.trim()) return true;
+  if (!ahead.empty()) {
+    ahead.erase(ahead.begin());
+    return true;
+  }
   // Not what a step holds at this moment: its owners are the cache and the list of what was uploaded.
   auto oldest = uploaded.end();
   for (auto u = uploaded.begin(); u != uploaded.end(); ++u)
@@ -108,6 +112,7 @@ void Engine::State::forget_domain(const void* key) {
 void Engine::State::drop_cache() {
   ++evictions;
   uploaded.clear();
+  ahead.clear();
   columns.clear();
   forms = {};
   fetched.clear();
@@ -122,6 +127,33 @@ Engine::Engine(device::Device& device, const reference::Tables& tables, CodeCach
   state_->pool = pool;
 }
 Engine::~Engine() = default;
+
+void Engine::send_ahead(const data::Column& column, Encode encode) { state_->send_ahead(column, encode); }
+
+void Engine::State::send_ahead(const data::Column& column, Encode as) {
+  std::erase_if(ahead, [](const auto& entry) { return entry.second.of.expired(); });
+  if (column.encoding == data::Encoding::text || column.is_foreign_key || !column.data || as != encode || !lost.empty()) return;
+  const ColumnForm form = form_of(column, std::nullopt, Encode::narrow, nullptr);
+  const uint64_t bytes = encodings::find(form.stored).bytes(column.type, form.stored, column.rows);
+  const uint64_t room = std::min(memory.limit(), device.info().memory_bytes) / 2;  // the rest is for what runs make
+  if (as != Encode::narrow || bytes == 0 || ahead.contains(column.data.get()) || memory.in_use() + bytes > room) return;
+  if (auto sent = kept.send(column.data->data(), bytes)) ahead[column.data.get()] = {*sent, column.data};
+}
+
+BufferPtr Engine::State::take_ahead(const std::shared_ptr<data::Bytes>& bytes) {
+  const auto at = ahead.find(bytes.get());
+  if (at == ahead.end() || at->second.of.lock() != bytes) return nullptr;
+  BufferPtr buffer = std::move(at->second.buffer);
+  ahead.erase(at);
+  return buffer;
+}
+
+void Engine::forget(std::span<const std::shared_ptr<const data::Column>> columns) {
+  for (const auto& column : columns) {
+    state_->forget(column.get());
+    state_->forget_domain(domain_key(*column));
+  }
+}
 
 uint64_t Engine::peak_bytes() const { return state_->memory.peak(); }
 void Engine::limit_memory(uint64_t bytes) { state_->memory.set_limit(bytes); }
@@ -199,9 +231,11 @@ size_t Engine::Plan::device_kernels() const {
 }
 
 Result<std::unique_ptr<Engine::Plan>> Engine::plan(const Compiled& compiled, const SourceManager& sources,
-                                                   const EngineOptions& options, Timings& timings) {
+                                                   const EngineOptions& options, Timings& timings,
+                                                   const reference::Tables* tables) {
   auto made = make_plan(compiled, sources, options, timings);
   if (!made) state_->note(made.error());
+  if (made && tables) (*made)->state_->tables = tables;
   return made;
 }
 

@@ -72,9 +72,15 @@ class Engine {
     std::unique_ptr<State> state_;
   };
 
-  // `compiled`, `sources` and the engine outlive the plan.
+  // `compiled`, `sources`, `tables` and the engine outlive the plan. `tables`: others than the engine's; null: these.
   Result<std::unique_ptr<Plan>> plan(const Compiled& compiled, const SourceManager& sources,
-                                     const EngineOptions& options, Timings& timings);
+                                     const EngineOptions& options, Timings& timings,
+                                     const reference::Tables* tables = nullptr);
+  // Sends a column that a program is about to read, if it goes as the host has it and there is room; the run that reads it
+  // finds it there. What goes wrong is met again, and said, by that run.
+  void send_ahead(const data::Column& column, Encode encode);
+  // These columns will not be read again: what the device has of them goes.
+  void forget(std::span<const std::shared_ptr<const data::Column>> columns);
 
   // Runs the program and brings back what main returns. Run-time errors of the program are the input's fault, with the position of the
   // statement. `printed` (may be null) receives what @print writes; `kernels` (may be null) one report per kernel; `fallbacks` (may be null)

@@ -321,14 +321,27 @@ class BatchLoader final : public TableLoader {
     const std::string contents = source_->fingerprint();
     return contents.empty() ? "" : contents + "\n" + schema_.tables[0].columns[column].name;
   }
+  std::vector<RowRange> ranges(size_t, std::span<const size_t> columns) const override {
+    return source_->ranges(columns);
+  }
+  std::unique_ptr<TableLoader> of_ranges(size_t, std::span<const size_t> ranges) const override {
+    std::unique_ptr<BatchSource> some = source_->of_ranges(ranges);
+    if (!some) return nullptr;
+    auto loader = std::make_unique<BatchLoader>(std::move(some));
+    loader->schema_ = schema_;
+    return loader;
+  }
   std::string describe(size_t, size_t column, uint64_t row) override {
     return fmt::format("{} of column `{}`", source_->describe(row),
                        schema_.tables[0].columns[column].name);
   }
 
-  Result<std::vector<Column>> load(size_t, std::span<const size_t> positions) override {
+  Result<std::vector<Column>> load(size_t table, std::span<const size_t> positions) override {
+    return load(table, positions, {});
+  }
+  Result<std::vector<Column>> load(size_t, std::span<const size_t> positions, const Shown& shown) override {
     try {
-      ASSIGN_OR_RETURN(auto made, source_->make(positions));
+      ASSIGN_OR_RETURN(auto made, source_->make(positions, shown));
       std::vector<size_t> left;
       for (size_t i = 0; i < positions.size(); ++i)
         if (!made[i]) left.push_back(positions[i]);

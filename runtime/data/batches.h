@@ -51,10 +51,14 @@ class BatchSource {
   virtual Result<void> read(std::span<const size_t> columns, const Begin& begin,
                             const Take& take) = 0;
   // Columns that the source makes itself, whole and with their statistics, before `read` is asked
-  // for those that it leaves out.
-  virtual Result<std::vector<std::optional<data::Column>>> make(std::span<const size_t> columns) {
+  // for those that it leaves out. `shown`, if there is one, hears of each as TableLoader::load says.
+  virtual Result<std::vector<std::optional<data::Column>>> make(std::span<const size_t> columns,
+                                                                const Shown&) {
     return std::vector<std::optional<data::Column>>(columns.size());
   }
+  // As TableLoader has them; only where `make` makes all of the columns.
+  virtual std::vector<RowRange> ranges(std::span<const size_t>) const { return {}; }
+  virtual std::unique_ptr<BatchSource> of_ranges(std::span<const size_t>) const { return nullptr; }
   virtual std::string describe(uint64_t row) = 0;  // "orders.parquet: row 17"
   // Names the contents, for a cache; empty: not to be cached.
   virtual std::string fingerprint() const = 0;

@@ -48,7 +48,8 @@ Result<std::shared_ptr<const Column>> Source::column(std::string_view table, std
 }
 
 Result<std::vector<std::shared_ptr<const Column>>> Source::columns(std::string_view table,
-                                                                   std::span<const std::string> names) {
+                                                                   std::span<const std::string> names,
+                                                                   const Shown& shown) {
   ASSIGN_OR_RETURN(const TableSchema* schema, this->schema().table(table));
   const size_t at = schema - this->schema().tables.data();
   std::vector<size_t> positions;
@@ -57,7 +58,7 @@ Result<std::vector<std::shared_ptr<const Column>>> Source::columns(std::string_v
     positions.push_back(schema->position(*column));
   }
   std::lock_guard lock(mutex_);
-  RETURN_IF_ERROR(load(at, positions));
+  RETURN_IF_ERROR(load(at, positions, shown));
   std::vector<std::shared_ptr<const Column>> found;
   for (size_t position : positions) {
     RETURN_IF_ERROR(resolve(at, position));
@@ -132,7 +133,37 @@ bool Source::is_loaded(std::string_view table, std::string_view column) const {
   return columns_.contains({schema - this->schema().tables.data(), schema->position(*found)});
 }
 
-Result<void> Source::load(size_t table, std::span<const size_t> positions) {
+Result<std::vector<RowRange>> Source::ranges(std::string_view table,
+                                             std::span<const std::string> names) const {
+  ASSIGN_OR_RETURN(const TableSchema* schema, this->schema().table(table));
+  std::vector<size_t> positions;
+  for (const std::string& name : names) {
+    ASSIGN_OR_RETURN(const ColumnSchema* column, this->schema().column(*schema, name));
+    positions.push_back(schema->position(*column));
+  }
+  return ranges_at(schema - this->schema().tables.data(), positions);
+}
+
+Result<std::shared_ptr<Source>> Source::of_ranges(std::string_view table,
+                                                  std::span<const size_t> ranges) const {
+  ASSIGN_OR_RETURN(const TableSchema* schema, this->schema().table(table));
+  auto loader = loader_of_ranges(schema - this->schema().tables.data(), ranges);
+  if (!loader) return Error{Fault::internal, fmt::format("ranges of table `{}`, which has none", table)};
+  return std::make_shared<Source>(std::move(loader));
+}
+
+std::vector<std::shared_ptr<const Column>> Source::loaded() const {
+  std::lock_guard lock(mutex_);
+  std::vector<std::shared_ptr<const Column>> all;
+  for (const auto* columns : {&columns_, &validities_})
+    for (const auto& [key, column] : *columns)
+      if (column) all.push_back(column);
+  for (const auto& [key, column] : columns_as_)
+    if (column) all.push_back(column);
+  return all;
+}
+
+Result<void> Source::load(size_t table, std::span<const size_t> positions, const Shown& shown) {
   const TableSchema& schema = this->schema().tables[table];
   std::vector<size_t> wanted(positions.begin(), positions.end()), missing;
   const bool check = !schema.primary.empty() && !loader_->keys_hold(table) && !checked_.contains(table);
@@ -142,7 +173,7 @@ Result<void> Source::load(size_t table, std::span<const size_t> positions) {
     if (!columns_.contains({table, position}) && std::find(missing.begin(), missing.end(), position) == missing.end())
       missing.push_back(position);
   if (!missing.empty()) {
-    ASSIGN_OR_RETURN(std::vector<Column> loaded, loader_->load(table, missing));
+    ASSIGN_OR_RETURN(std::vector<Column> loaded, shown ? loader_->load(table, missing, shown) : loader_->load(table, missing));
     rows_[table] = loaded[0].rows;
     for (size_t i = 0; i < missing.size(); ++i)
       columns_[{table, missing[i]}] = std::make_shared<const Column>(std::move(loaded[i]));

@@ -43,6 +43,25 @@ struct SourceOptions {
   void tell(const std::string& message) const;
 };
 
+// What is known of a column in some rows before they are read. Bounds need not be values.
+struct ColumnFacts {
+  uint64_t bytes = 0;  // that are read for them
+  std::optional<uint64_t> nulls;
+  // Of the values that are there: integers as they are stored, floats beside which NaN may be, texts
+  // in the order of their bytes.
+  std::optional<std::pair<__int128, __int128>> integers;
+  std::optional<std::pair<double, double>> floats;
+  std::optional<std::pair<std::string, std::string>> texts;
+};
+// Rows of a table that can be read without the others: a row group of a Parquet file.
+struct RowRange {
+  uint64_t rows = 0;
+  std::vector<ColumnFacts> columns;  // of those that were asked for
+};
+
+// Hears of a column that is complete.
+using Shown = std::function<void(const Column&)>;
+
 // Where a Source gets its columns from. Tables and columns are positions in the schema.
 class TableLoader {
  public:
@@ -54,10 +73,22 @@ class TableLoader {
   // The columns whole, in the order asked, with their statistics; nothing is kept when one of them cannot be had. Foreign keys may
   // come without foreign_rows: Source finds them.
   virtual Result<std::vector<Column>> load(size_t table, std::span<const size_t> columns) = 0;
+  // The same, with each column shown when it is complete, while others may not be: by the calling
+  // thread, and by its bytes, which stay where they are. Loaders that have all at once show none.
+  virtual Result<std::vector<Column>> load(size_t table, std::span<const size_t> columns, const Shown&) {
+    return load(table, columns);
+  }
   // Names the data of a column so that a cache can tell it from any other and from older contents; empty: not to be cached.
   virtual std::string fingerprint(size_t table, size_t column) const = 0;
   // A column with its fields read as another type than the schema's; an error where there are no fields.
   virtual Result<Column> load_as(size_t table, size_t column, hir::BasicType type);
+  // The ranges of rows that can be read alone, in their order, with what is known of the columns; none:
+  // they are read whole only.
+  virtual std::vector<RowRange> ranges(size_t, std::span<const size_t>) const { return {}; }
+  // The table with these of its ranges as all of its rows; null where there are none.
+  virtual std::unique_ptr<TableLoader> of_ranges(size_t, std::span<const size_t>) const {
+    return nullptr;
+  }
   // Whether primary keys are what they are called by construction.
   virtual bool keys_hold(size_t table) const { return (void)table, false; }
   // Where a value stands, for messages, such as "data/lineitem.tbl:12:5"; of a column that came from a cache, too.
@@ -76,7 +107,8 @@ class Source {
   Result<std::shared_ptr<const Column>> column(std::string_view table, std::string_view column);
   // Several columns of one table, in the order asked: those that are not there yet are loaded in one pass.
   Result<std::vector<std::shared_ptr<const Column>>> columns(std::string_view table,
-                                                             std::span<const std::string> columns);
+                                                             std::span<const std::string> columns,
+                                                             const Shown& shown = {});
   // The same of one column, but an error where a value is missing, for readers who know no missing values.
   Result<std::shared_ptr<const Column>> complete_column(std::string_view table, std::string_view column);
   // The column of a file with its fields read as that type; complete unless zeros may stand for what is missing.
@@ -87,6 +119,21 @@ class Source {
                                              std::optional<hir::BasicType> as = {});
   // Whether the column is in memory already.
   bool is_loaded(std::string_view table, std::string_view column) const;
+  // Ranges of the table's rows with facts of the columns, and the table with some of these alone, as
+  // another source of one table, which shares nothing with this one (TableLoader::ranges, of_ranges).
+  Result<std::vector<RowRange>> ranges(std::string_view table, std::span<const std::string> columns) const;
+  Result<std::shared_ptr<Source>> of_ranges(std::string_view table, std::span<const size_t> ranges) const;
+  // The same by positions in the schema, for a loader over this source.
+  std::vector<RowRange> ranges_at(size_t table, std::span<const size_t> columns) const {
+    std::lock_guard lock(mutex_);
+    return loader_->ranges(table, columns);
+  }
+  std::unique_ptr<TableLoader> loader_of_ranges(size_t table, std::span<const size_t> ranges) const {
+    std::lock_guard lock(mutex_);
+    return loader_->of_ranges(table, ranges);
+  }
+  // All that is in memory.
+  std::vector<std::shared_ptr<const Column>> loaded() const;
   // Where a value stands, for messages; tables and columns are positions in the schema.
   std::string describe(size_t table, size_t column, uint64_t row) {
     std::lock_guard lock(mutex_);
@@ -95,7 +142,7 @@ class Source {
 
  private:
   using Key = std::pair<size_t, size_t>;  // table, column
-  Result<void> load(size_t table, std::span<const size_t> columns);
+  Result<void> load(size_t table, std::span<const size_t> columns, const Shown& shown = {});
   Result<void> resolve(size_t table, size_t column, bool with_missing = false);
   Result<void> complete(const Column& column, std::string_view table, std::string_view name) const;
   Result<void> check_primary(size_t table) const;

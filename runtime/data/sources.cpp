@@ -162,8 +162,17 @@ class JoinedLoader final : public TableLoader {
   Result<std::vector<Column>> load(size_t table, std::span<const size_t> columns) override {
     return of(table).load(tables_[table].position, columns);
   }
+  Result<std::vector<Column>> load(size_t table, std::span<const size_t> columns, const Shown& shown) override {
+    return of(table).load(tables_[table].position, columns, shown);
+  }
   Result<Column> load_as(size_t table, size_t column, hir::BasicType type) override {
     return of(table).load_as(tables_[table].position, column, type);
+  }
+  std::vector<RowRange> ranges(size_t table, std::span<const size_t> columns) const override {
+    return of(table).ranges(tables_[table].position, columns);
+  }
+  Loader of_ranges(size_t table, std::span<const size_t> ranges) const override {
+    return of(table).of_ranges(tables_[table].position, ranges);
   }
   bool keys_hold(size_t table) const override {
     return of(table).keys_hold(tables_[table].position);
@@ -197,9 +206,12 @@ class SharedLoader final : public TableLoader {
     return source_->rows_at_hand(at(table).name);
   }
   Result<std::vector<Column>> load(size_t table, std::span<const size_t> columns) override {
+    return load(table, columns, {});
+  }
+  Result<std::vector<Column>> load(size_t table, std::span<const size_t> columns, const Shown& shown) override {
     std::vector<std::string> names;
     for (size_t c : columns) names.push_back(at(table).columns[c].name);
-    ASSIGN_OR_RETURN(const auto loaded, source_->columns(at(table).name, names));
+    ASSIGN_OR_RETURN(const auto loaded, source_->columns(at(table).name, names, shown));
     std::vector<Column> copies;  // that share their data
     for (const std::shared_ptr<const Column>& column : loaded) copies.push_back(*column);
     return copies;
@@ -208,6 +220,12 @@ class SharedLoader final : public TableLoader {
     ASSIGN_OR_RETURN(const auto loaded,
                      source_->column_as(at(table).name, at(table).columns[column].name, type));
     return *loaded;
+  }
+  std::vector<RowRange> ranges(size_t table, std::span<const size_t> columns) const override {
+    return source_->ranges_at(table, columns);
+  }
+  Loader of_ranges(size_t table, std::span<const size_t> ranges) const override {
+    return source_->loader_of_ranges(table, ranges);
   }
   bool keys_hold(size_t) const override { return true; }  // the source has checked them
   std::string fingerprint(size_t, size_t) const override { return ""; }

@@ -70,6 +70,42 @@ class SourceTables final : public Tables {
   std::shared_ptr<Source> source_;
 };
 
+// Tables of which some are those of other sources, each the table of its name.
+class OverlaidTables final : public Tables {
+ public:
+  using Sources = std::map<std::string, std::shared_ptr<Source>, std::less<>>;
+  OverlaidTables(const Tables& all, const Sources& others) : all_(all) {
+    for (const auto& [name, source] : others) others_.emplace(name, source);
+  }
+  Files& files() const override { return all_.files(); }
+  Result<void> open(std::string_view table) const override { return of(table).open(table); }
+  Result<std::vector<std::string>> column_names(std::string_view table) const override {
+    return of(table).column_names(table);
+  }
+  Result<uint64_t> rows(std::string_view table) const override { return of(table).rows(table); }
+  Result<std::shared_ptr<const Column>> column(std::string_view table, std::string_view column) const override {
+    return of(table).column(table, column);
+  }
+  Result<std::shared_ptr<const Column>> part(std::string_view table, std::string_view column,
+                                             ColumnPart part) const override {
+    return of(table).part(table, column, part);
+  }
+  Result<std::shared_ptr<const Column>> key_column(std::string_view table) const override {
+    return of(table).key_column(table);
+  }
+  Result<void> prefetch(std::string_view table, std::span<const std::string> columns) const override {
+    return of(table).prefetch(table, columns);
+  }
+
+ private:
+  const Tables& of(std::string_view table) const {
+    const auto other = others_.find(table);
+    return other == others_.end() ? all_ : other->second;
+  }
+  const Tables& all_;
+  std::map<std::string, SourceTables, std::less<>> others_;
+};
+
 // No tables: every request says which flag is missing (fault usage).
 class NoTables final : public Tables {
  public:

@@ -48,6 +48,8 @@ struct Chunk {
 };
 struct RowGroup {
   int64_t rows = -1;
+  uint64_t first = 0;   // row of the file
+  size_t number = 0;    // in the file
   std::vector<Chunk> chunks;
 };
 struct Footer {

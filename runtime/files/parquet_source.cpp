@@ -2,20 +2,28 @@
 //
 // Footers are read when the table is opened; they say its columns, its rows and where each column's
 // chunk of each row group is. Chunks of all columns that are asked for are then read and decoded on
-// all cores. Taken are files whose columns are not nested and have types as below, in pages as
+// all cores, column after column, so that the first are complete, and can be used, while others are
+// decoded. Taken are files whose columns are not nested and have types as below, in pages as
 // parquet_pages.h has them, not compressed or by Snappy or ZSTD: what DuckDB, Arrow, Spark and
 // their kin write if they are not told otherwise. The other reader takes all other columns, those that
 // seem damaged as well, so that its words for what is wrong stand.
+// Row groups can be read alone, where all columns that are asked for are taken here: what footers
+// say of their values and nulls is given as facts, which are checked where they were relied upon.
 #include "runtime/files/parquet_source.h"
 
 #include <sys/stat.h>
 
 #include <algorithm>
 #include <atomic>
+#include <cmath>
+#include <condition_variable>
 #include <cstring>
+#include <deque>
+#include <future>
 #include <map>
 #include <mutex>
 
+#include "libraries/base/system/cancel.h"
 #include "libraries/base/system/parallel.h"
 #include "runtime/files/duckdb_source.h"
 #include "runtime/files/file_bytes.h"
@@ -216,8 +224,10 @@ std::optional<Footer> footer_of(const std::string& path, uint64_t size) {
   std::optional<Footer> footer = read_footer(bytes);
   if (!footer || footer->rows < 0) return std::nullopt;
   uint64_t rows = 0;
-  for (const RowGroup& group : footer->groups) {
+  for (RowGroup& group : footer->groups) {
     if (group.rows < 0 || group.rows > footer->rows) return std::nullopt;
+    group.first = rows;
+    group.number = static_cast<size_t>(&group - footer->groups.data());
     rows += static_cast<uint64_t>(group.rows);
   }
   if (rows != static_cast<uint64_t>(footer->rows)) return std::nullopt;
@@ -286,6 +296,59 @@ bool is_within_64_bits(const Chunk& c, const Leaf& leaf) {
   return true;
 }
 
+// A bound as the column's elements have it; none: it is not of the type's size.
+std::optional<__int128> integer_of(const std::string& bound, const Leaf& leaf) {
+  const auto byte = [&](size_t i) { return static_cast<uint8_t>(bound[i]); };
+  const bool is_fixed = leaf.type->physical == Physical::fixed;  // the high end first
+  const size_t size = is_fixed                                      ? leaf.length
+                      : leaf.type->physical == Physical::boolean ? 1
+                                                                 : leaf.type->format.bytes;
+  if (bound.size() != size || size == 0) return std::nullopt;
+  const uint8_t high = byte(is_fixed ? 0 : size - 1);
+  const bool is_signed = leaf.type->format.layout != unsigned_;
+  unsigned __int128 value = is_signed && high & 0x80 ? ~static_cast<unsigned __int128>(0) : 0;
+  for (size_t i = 0; i < size; ++i) value = value << 8 | byte(is_fixed ? i : size - 1 - i);
+  return static_cast<__int128>(value) * leaf.format->mul;
+}
+
+template <class Float>
+std::optional<double> float_of(const std::string& bound) {
+  Float value;
+  if (bound.size() != sizeof value) return std::nullopt;
+  std::memcpy(&value, bound.data(), sizeof value);
+  return std::isnan(value) ? std::nullopt : std::optional<double>(value);
+}
+
+template <class T>
+std::optional<std::pair<T, T>> both(std::optional<T> least, std::optional<T> greatest) {
+  if (!least || !greatest || *greatest < *least) return std::nullopt;
+  return std::pair(*std::move(least), *std::move(greatest));
+}
+
+data::ColumnFacts facts_of(const Chunk& c, const Leaf& leaf) {
+  data::ColumnFacts facts{.bytes = static_cast<uint64_t>(c.compressed),
+                          .nulls = {},
+                          .integers = {},
+                          .floats = {},
+                          .texts = {}};
+  if (!leaf.may_miss)
+    facts.nulls = 0;
+  else if (c.nulls && *c.nulls >= 0 && *c.nulls <= c.values)
+    facts.nulls = static_cast<uint64_t>(*c.nulls);
+  if (!c.least || !c.greatest) return facts;
+  switch (leaf.type->physical) {
+    case Physical::bytes: facts.texts = both<std::string>(c.least, c.greatest); break;
+    case Physical::float_:
+      facts.floats = both(float_of<float>(*c.least), float_of<float>(*c.greatest));
+      break;
+    case Physical::double_:
+      facts.floats = both(float_of<double>(*c.least), float_of<double>(*c.greatest));
+      break;
+    default: facts.integers = both(integer_of(*c.least, leaf), integer_of(*c.greatest, leaf));
+  }
+  return facts;
+}
+
 // Hive's folders `key=value` are columns, which hide those of the files.
 bool is_key_of_folder(const std::string& path, const std::string& name) {
   return ("/" + path).find("/" + name + "=") != std::string::npos;
@@ -340,13 +403,19 @@ class ParquetSource final : public data::BatchSource {
   std::optional<uint64_t> rows_at_hand() const override { return rows_; }
   std::string fingerprint() const override { return ""; }
   std::string describe(uint64_t row) override {
-    for (const ParquetFile& file : files_)
-      if (row >= file.first && row - file.first < file.rows)
-        return fmt::format("{}: row {}", file.path, row - file.first + 1);
+    for (const Part& part : parts()) {
+      const RowGroup& group = part.file->footer.groups[part.group];
+      if (row >= part.first && row - part.first < static_cast<uint64_t>(group.rows))
+        return fmt::format("{}: row {}", part.file->path, group.first + row - part.first + 1);
+    }
     return fmt::format("{}: row {}", place, row + 1);
   }
 
+  std::vector<data::RowRange> ranges(std::span<const size_t> wanted) const override;
+  std::unique_ptr<data::BatchSource> of_ranges(std::span<const size_t> ranges) const override;
+
   Result<void> read(std::span<const size_t> wanted, const Begin& begin, const Take& take) override {
+    if (is_part_) return input_error("{}", problem_.empty() ? place + ": it cannot be read" : problem_);
     Result<void> opened = open_other();
     if (!opened)
       return problem_.empty() ? opened : input_error("{} ({})", problem_, opened.error().message);
@@ -369,13 +438,16 @@ class ParquetSource final : public data::BatchSource {
     return other_->read(positions, begin, take);
   }
 
-  Result<std::vector<std::optional<data::Column>>> make(std::span<const size_t> wanted) override;
+  Result<std::vector<std::optional<data::Column>>> make(std::span<const size_t> wanted,
+                                                        const data::Shown& shown) override;
 
  private:
   struct Making {
     const Leaf* leaf;
     std::unique_ptr<ChunkedColumn> column;
     std::atomic<bool> failed{false};
+    std::atomic<size_t> left{0};  // parts that are still to be decoded, then to be placed
+    std::optional<data::Column> made;
   };
   struct Part {
     const ParquetFile* file;
@@ -425,6 +497,15 @@ class ParquetSource final : public data::BatchSource {
     return {};
   }
 
+  // The chunk of a column, if it can be decoded here.
+  const Chunk* chunk_of(const Part& part, const Leaf& leaf) const {
+    const RowGroup& group = part.file->footer.groups[part.group];
+    if (leaf.chunk >= group.chunks.size()) return nullptr;
+    const Chunk& chunk = group.chunks[leaf.chunk];
+    return is_plain(chunk, leaf, group, part.file->size) ? &chunk : nullptr;
+  }
+  bool is_as_said(const data::Column& column, const Leaf& leaf) const;
+
   std::vector<Part> parts() const {
     std::vector<Part> parts;
     for (const ParquetFile& file : files_) {
@@ -441,9 +522,10 @@ class ParquetSource final : public data::BatchSource {
     if (making.failed.exchange(true)) return;
     std::lock_guard lock(mutex_);
     problem_ = fmt::format("{}: column `{}`, row group {}: {}", part.file->path, making.leaf->name,
-                           part.group, wrong);
+                           part.file->footer.groups[part.group].number, wrong);
   }
   void decode(Making& making, const Part& part, size_t number, Buffer& bytes, Buffer& scratch);
+  class Work;
 
   std::vector<ParquetFile> files_;
   const OpenOther open_other_;
@@ -451,6 +533,7 @@ class ParquetSource final : public data::BatchSource {
   std::vector<Leaf> leaves_;
   std::vector<size_t> leaf_of_;  // by column; no_leaf: the other reader has it
   uint64_t rows_ = 0;
+  bool is_part_ = false;  // some row groups alone, which the other reader cannot tell apart
   std::mutex mutex_;
   std::string problem_;  // why a column was left to the other reader
 };
@@ -473,8 +556,105 @@ void ParquetSource::decode(Making& making, const Part& part, size_t number, Buff
   making.column->finish_part(number);
 }
 
-Result<std::vector<std::optional<data::Column>>> ParquetSource::make(
-    std::span<const size_t> wanted) {
+// The steps of all columns on all cores: a column's parts are decoded, joined and placed, and then it is
+// complete. The first columns come first, and what completes one comes before what begins another, so that
+// columns are complete one after the other. Threads take steps until there are none.
+class ParquetSource::Work {
+ public:
+  Work(ParquetSource& source, std::span<const std::unique_ptr<Making>> makings, std::span<const Part> parts)
+      : source_(source), parts_(parts), columns_left_(makings.size()) {
+    for (const auto& making : makings) {
+      making->left = parts.size();
+      for (size_t p = 0; p < parts.size(); ++p) steps_.push_back({Step::decode, making.get(), p});
+      if (parts.empty()) steps_.push_back({Step::join, making.get(), 0});
+    }
+  }
+
+  void run() try {
+    Buffer bytes, page;
+    while (const std::optional<Step> step = next()) {
+      Making& m = *step->making;
+      const size_t p = step->part;
+      switch (step->kind) {
+        case Step::decode:
+          if (!m.failed) source_.decode(m, parts_[p], p, bytes, page);
+          if (--m.left == 0) add({Step::join, &m, 0}, 1);
+          break;
+        case Step::join:
+          if (!m.failed) m.column->join();
+          m.left = parts_.size();
+          if (parts_.empty() || m.failed)
+            complete(m);
+          else
+            add({Step::place, &m, 0}, parts_.size());
+          break;
+        case Step::place:
+          if (!m.column->place(p)) source_.fail(m, parts_[p], "its texts are longer than the file says");
+          if (--m.left == 0) complete(m);
+          break;
+      }
+    }
+  } catch (...) {  // cancelled, or out of memory: nobody waits for what will not come
+    std::lock_guard lock(mutex_);
+    is_over_ = true;
+    changed_.notify_all();
+    throw;
+  }
+
+  // Waits for a column that is complete; null: there are no more.
+  Making* take() {
+    std::unique_lock lock(mutex_);
+    changed_.wait(lock, [&] { return !complete_.empty() || columns_left_ == 0 || is_over_; });
+    if (complete_.empty()) return nullptr;
+    Making* const m = complete_.front();
+    complete_.pop_front();
+    return m;
+  }
+
+ private:
+  struct Step {
+    enum Kind : uint8_t { decode, join, place } kind;
+    Making* making;
+    size_t part;
+  };
+
+  std::optional<Step> next() {
+    throw_if_cancelled();
+    std::unique_lock lock(mutex_);
+    changed_.wait(lock, [&] { return !steps_.empty() || columns_left_ == 0 || is_over_; });
+    if (steps_.empty() || is_over_) return std::nullopt;
+    const Step step = steps_.front();
+    steps_.pop_front();
+    return step;
+  }
+  void add(Step step, size_t parts) {
+    std::lock_guard lock(mutex_);
+    for (size_t p = parts; p-- > 0;) {
+      step.part = p;
+      steps_.push_front(step);
+    }
+    changed_.notify_all();
+  }
+  void complete(Making& m) {
+    if (!m.failed) m.made = m.column->take();
+    std::lock_guard lock(mutex_);
+    complete_.push_back(&m);
+    --columns_left_;
+    changed_.notify_all();
+  }
+
+  ParquetSource& source_;
+  std::span<const Part> parts_;
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  std::deque<Step> steps_;
+  std::deque<Making*> complete_;
+  size_t columns_left_;
+  bool is_over_ = false;
+};
+
+Result<std::vector<std::optional<data::Column>>> ParquetSource::make(std::span<const size_t> wanted,
+                                                                     const data::Shown& shown) {
   std::vector<std::optional<data::Column>> made(wanted.size());
   if (rows_ > data::longest_vector) return made;
   const std::vector<Part> parts = this->parts();
@@ -486,12 +666,9 @@ Result<std::vector<std::optional<data::Column>>> ParquetSource::make(
     const Leaf& leaf = leaves_[position];
     std::vector<ColumnPart> places;
     for (const Part& part : parts) {
-      const RowGroup& group = part.file->footer.groups[part.group];
-      if (leaf.chunk >= group.chunks.size() ||
-          !is_plain(group.chunks[leaf.chunk], leaf, group, part.file->size))
-        break;
-      places.push_back(
-          {part.first, static_cast<uint64_t>(group.rows), characters_of(group.chunks[leaf.chunk])});
+      const Chunk* chunk = chunk_of(part, leaf);
+      if (!chunk) break;
+      places.push_back({part.first, static_cast<uint64_t>(chunk->values), characters_of(*chunk)});
     }
     if (places.size() != parts.size()) continue;
     auto making = std::make_unique<Making>();
@@ -503,32 +680,90 @@ Result<std::vector<std::optional<data::Column>>> ParquetSource::make(
   }
   if (makings.empty()) return made;
 
-  // Chunks of one row group lie side by side in the file, and texts show early how many they are.
-  ThreadPool pool(static_cast<unsigned>(
-      std::clamp<size_t>(makings.size() * parts.size(), 1, hardware_threads())));
-  struct Scratch {
-    Buffer bytes, page;
-  };
-  std::vector<Scratch> scratch(pool.threads());
-  pool.run(makings.size() * parts.size(), [&](size_t i, unsigned worker) {
-    Making& making = *makings[i % makings.size()];
-    const size_t number = i / makings.size();
-    if (!making.failed)
-      decode(making, parts[number], number, scratch[worker].bytes, scratch[worker].page);
-  });
-  pool.run(makings.size(), [&](size_t m, unsigned) {
-    if (!makings[m]->failed) makings[m]->column->join();
-  });
-  pool.run(makings.size() * parts.size(), [&](size_t i, unsigned) {
-    Making& making = *makings[i % makings.size()];
-    const size_t number = i / makings.size();
-    if (!making.failed && !making.column->place(number))
-      fail(making, parts[number], "its texts are longer than the file says");
-  });
+  Work work(*this, makings, parts);
+  ThreadPool pool(static_cast<unsigned>(std::clamp<size_t>(
+      makings.size() * std::max<size_t>(parts.size(), 1), 1, hardware_threads())));
+  const auto all = [&] { pool.run(pool.threads(), [&](size_t, unsigned) { work.run(); }); };
+  if (shown) {
+    std::future<void> done = std::async(std::launch::async, [&, token = CancelToken::current()] {
+      const CancelScope scope(token);
+      all();
+    });
+    while (const Making* m = work.take())
+      if (m->made) shown(*m->made);
+    done.get();
+  } else {
+    all();
+  }
   RETURN_IF_ERROR(check_unchanged());
-  for (size_t m = 0; m < makings.size(); ++m)
-    if (!makings[m]->failed) made[place_of[m]] = makings[m]->column->take();
+  for (size_t m = 0; m < makings.size(); ++m) {
+    if (makings[m]->failed) continue;
+    data::Column column = *std::move(makings[m]->made);
+    if (is_part_ && !is_as_said(column, *makings[m]->leaf))
+      return input_error("{}: column `{}` has values or nulls that the footer denies", place,
+                         makings[m]->leaf->name);
+    made[place_of[m]] = std::move(column);
+  }
   return made;
+}
+
+std::vector<data::RowRange> ParquetSource::ranges(std::span<const size_t> wanted) const {
+  std::vector<data::RowRange> ranges;
+  for (const Part& part : parts()) {
+    data::RowRange& range = ranges.emplace_back();
+    range.rows = static_cast<uint64_t>(part.file->footer.groups[part.group].rows);
+    for (size_t c : wanted) {
+      const size_t position = leaf_of_[c];
+      const Chunk* chunk = position == no_leaf ? nullptr : chunk_of(part, leaves_[position]);
+      if (!chunk) return {};
+      range.columns.push_back(facts_of(*chunk, leaves_[position]));
+    }
+  }
+  return ranges;
+}
+
+std::unique_ptr<data::BatchSource> ParquetSource::of_ranges(std::span<const size_t> ranges) const {
+  std::vector<ParquetFile> files = files_;
+  for (ParquetFile& file : files) {
+    file.footer.groups.clear();
+    file.footer.rows = 0;
+  }
+  const std::vector<Part> parts = this->parts();
+  for (size_t r : ranges) {
+    ParquetFile& file = files[static_cast<size_t>(parts[r].file - files_.data())];
+    file.footer.groups.push_back(parts[r].file->footer.groups[parts[r].group]);
+    file.footer.rows += file.footer.groups.back().rows;
+  }
+  std::erase_if(files, [](const ParquetFile& file) { return file.footer.groups.empty(); });
+  auto some = std::make_unique<ParquetSource>(place, std::move(files), open_other_);
+  // As all row groups decide it.
+  some->columns = columns;
+  some->refused = refused;
+  some->leaves_ = leaves_;
+  some->leaf_of_ = leaf_of_;
+  some->is_part_ = true;
+  return some;
+}
+
+// Others have relied on what the footers say: bounds of integers, and where nothing is missing.
+bool ParquetSource::is_as_said(const data::Column& column, const Leaf& leaf) const {
+  std::optional<std::pair<__int128, __int128>> all;
+  bool has_bounds = true, may_miss = false;
+  for (const Part& part : parts()) {
+    const data::ColumnFacts facts = facts_of(*chunk_of(part, leaf), leaf);
+    may_miss |= facts.nulls != 0;
+    if (facts.nulls == static_cast<uint64_t>(part.file->footer.groups[part.group].rows)) continue;
+    has_bounds &= facts.integers.has_value();
+    if (!facts.integers) continue;
+    if (!all) all = facts.integers;
+    all = {std::min(all->first, facts.integers->first), std::max(all->second, facts.integers->second)};
+  }
+  if (column.has_nulls() && !may_miss) return false;
+  if (!has_bounds || !all || column.encoding != data::Encoding::plain) return true;
+  if (column.has_nulls()) all = {std::min<__int128>(all->first, 0), std::max<__int128>(all->second, 0)};
+  const data::Statistics& s = column.statistics;
+  if (s.known) return s.min >= all->first && s.max <= all->second;
+  return !s.wide_known || (s.wide_min >= all->first && s.wide_max <= all->second);
 }
 
 }  // namespace

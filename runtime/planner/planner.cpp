@@ -271,7 +271,7 @@ Result<Planned> Planner::plan(std::string_view text, Span statement, DiagnosticS
     planned.reads = std::move(found.reads);
     planned.plan = std::move(answer);
     if (is_again || !learn) break;
-    ASSIGN_OR_RETURN(const bool learnt, learn(planned.reads));
+    ASSIGN_OR_RETURN(const bool learnt, learn(planned));
     if (!learnt) break;
   }
   // Whatever has a plan and columns is a query: CREATE, INSERT, SET and their like have a plan

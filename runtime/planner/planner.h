@@ -71,10 +71,10 @@ class Planner {
   Result<Planned> plan(Span statement, const SourceManager& sources, DiagnosticSink& sink);
   // Hears of a name that the catalog does not have; says whether it has it now (set_catalog).
   using OpenTable = std::function<Result<bool>(const std::string& name)>;
-  // The same of a text that stands for the statement, with its places. `learn` hears which columns
-  // the plan reads; if it knows more of them then (set_catalog) and returns true, the statement is
-  // planned again.
-  using Learn = std::function<Result<bool>(const std::map<std::string, std::set<std::string>>&)>;
+  // The same of a text that stands for the statement, with its places. `learn` hears the plan, and
+  // which columns it reads; if it knows more of them then (set_catalog) and returns true, the
+  // statement is planned again.
+  using Learn = std::function<Result<bool>(const Planned&)>;
   Result<Planned> plan(std::string_view text, Span statement, DiagnosticSink& sink,
                        const OpenTable& open, const Learn& learn = {});
 

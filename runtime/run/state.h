@@ -116,6 +116,14 @@ struct Engine::State {
     uint64_t last_use = 0;
   };
   std::vector<Uploaded> uploaded;
+  // Columns that are on the device, or on their way, before a run has asked for them, by their bytes on the host.
+  struct Ahead {
+    BufferPtr buffer;
+    std::weak_ptr<data::Bytes> of;
+  };
+  std::map<const data::Bytes*, Ahead> ahead;
+  void send_ahead(const data::Column& column, Encode as);
+  BufferPtr take_ahead(const std::shared_ptr<data::Bytes>& bytes);  // null: it is not there
   uint64_t clock = 0;
   std::vector<OperatorSet> operators;
   std::map<std::string, uint32_t, std::less<>> library_instructions;  // per kernel of the library

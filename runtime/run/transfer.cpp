@@ -265,6 +265,13 @@ Result<void> Run::send_column(Item& v) {
   const ColumnForm& form = engine_.forms.of(v.column, rows_of, plan_.options.encode, engine_.pool);
   v.stored = form.stored;
   const auto& own = v.foreign_rows ? v.column->foreign_rows : v.column->data;
+  if (!form.bytes && own) {
+    if (BufferPtr ahead = engine_.take_ahead(own)) {
+      v.data = ahead->address;
+      v.data_buffer = std::move(ahead);
+      return {};
+    }
+  }
   return send(v, form.bytes ? form.bytes->data() : own ? own->data() : nullptr);
 }
 

@@ -36,6 +36,7 @@ Session::Session(std::shared_ptr<data::Source> source, std::shared_ptr<DeviceCho
       choice_(std::move(device)),
       say_(std::move(options.say)),
       planner_(std::move(options.planner)),
+      least_saved_(options.least_saved),
       code_cache_(data::default_cache_directory()),
       math_(libdevice::default_places(data::default_cache_directory())) {
   source_ = given_;
@@ -196,11 +197,50 @@ Result<void> Session::join_all(std::string_view renewed) {
 
 Result<device::Device*> Session::device() { return choice_->open(); }
 
+void Session::forget_ranges() {
+  std::erase_if(ready_, [&](const auto& ready) {
+    if (!ready->ranges || ready->ranges.use_count() > 1) return false;
+    ready->plan.reset();
+    for (const auto& [table, source] : *ready->ranges)
+      if (engine_) engine_->forget(source->loaded());
+    return true;
+  });
+}
+
+Result<Engine*> Session::open_engine(const RunOptions& run) {
+  ASSIGN_OR_RETURN(device::Device * device, choice_->open());
+  if (!pool_) pool_ = std::make_unique<ThreadPool>(run.threads);
+  if (!engine_) {
+    CodeCache* const cache = !run.cache || run.compile.verify_passes ? nullptr : &code_cache_;
+    engine_ = std::make_unique<Engine>(*device, *tables_, cache, pool_.get());
+    engine_->limit_memory(choice_->memory_limit());
+  }
+  return engine_.get();
+}
+
+// Errors are met again, and said, when the query runs.
+class Session::SendsAhead {
+ public:
+  SendsAhead(Session& session, const RunOptions& options, Timings& timings) : queries_(session.queries()) {
+    if (session.choice_->is_cpu() || !options.engine.cache) return;
+    queries_.show([&](const data::Column& column) {
+      auto scope = timings.measure(Phase::transfer, "a column, while others are read");
+      if (auto engine = session.open_engine(options)) (*engine)->send_ahead(column, options.engine.encode);
+    });
+  }
+  ~SendsAhead() { queries_.show({}); }
+  SendsAhead(const SendsAhead&) = delete;
+
+ private:
+  SqlQueries& queries_;
+};
+
 Result<Session::Ready*> Session::prepare(const NamedSource& program, const RunOptions& run,
-                                         Timings& timings) {
+                                         Timings& timings, Ranges ranges) {
   const bool typed = program.file.starts_with('<');  // its place says nothing
   std::string key =
-      fmt::format("{}\n{}\n{}\n{}", run.reports, run.code, typed ? "" : program.file, program.text);
+      fmt::format("{}\n{}\n{}\n{}\n{}", run.reports, run.code, static_cast<const void*>(ranges.get()),
+                  typed ? "" : program.file, program.text);
   auto known =
       std::find_if(ready_.begin(), ready_.end(), [&](const auto& r) { return r->key == key; });
   if (known != ready_.end() && run.cache) {
@@ -218,6 +258,9 @@ Result<Session::Ready*> Session::prepare(const NamedSource& program, const RunOp
   options.math = &math_;
   auto ready = std::make_unique<Ready>();
   ready->key = std::move(key);
+  if (ranges) ready->tables = std::make_unique<data::OverlaidTables>(*tables_, *ranges);
+  ready->ranges = std::move(ranges);
+  const reference::Tables& tables = ready->tables ? *ready->tables : *tables_;
   ready->file = sources_.add(program.file, program.text);
   device::Device* device = nullptr;
   if (choice_->is_cpu() || choice_->is_starting()) {
@@ -233,16 +276,13 @@ Result<Session::Ready*> Session::prepare(const NamedSource& program, const RunOp
       return early.error();
     }
     auto scope = timings.measure(Phase::data, "prefetch");
-    data::prefetch(data::columns_read(early->program), *tables_);
+    data::prefetch(data::columns_read(early->program), tables);
   }
   if (choice_->is_cpu()) {
     options.until = Stage::typed;
   } else {
+    RETURN_IF_ERROR(open_engine(run));
     ASSIGN_OR_RETURN(device, choice_->open());
-    if (!engine_) {
-      engine_ = std::make_unique<Engine>(*device, *tables_, cache, pool_.get());
-      engine_->limit_memory(choice_->memory_limit());
-    }
     if (run.own_target) options.target = device->info().target;
     if (options.backend.kind == Backend::driver && device->info().is_simulator)
       return usage_error("--backend driver needs a GPU: the simulator has no PTX compiler");
@@ -255,7 +295,7 @@ Result<Session::Ready*> Session::prepare(const NamedSource& program, const RunOp
   if (!compiled) return compiled.error();
   ready->compiled = *std::move(compiled);
   if (device) {
-    ASSIGN_OR_RETURN(ready->plan, engine_->plan(ready->compiled, sources_, run.engine, timings));
+    ASSIGN_OR_RETURN(ready->plan, engine_->plan(ready->compiled, sources_, run.engine, timings, &tables));
     for (const std::string& f : ready->plan->fallbacks()) {
       ready->said += fallback_warning(f);
       say(fallback_warning(f));
@@ -288,7 +328,7 @@ SqlQueries& Session::queries() {
         [this](const std::string& name, const planner::FileCall* call) {
           return open_file(name, call);
         },
-        files::readers());
+        files::readers(), least_saved_);
   return *sql_;
 }
 
@@ -302,13 +342,13 @@ Span Session::span_of(const NamedSource& statement) {
 }
 
 // A simulated GPU runs some million rows in a minute: said once, before it begins.
-void Session::warn_of_simulation(const hir::Program& program) {
+void Session::warn_of_simulation(const hir::Program& program, const reference::Tables& tables) {
   constexpr uint64_t many_bytes = 100'000'000;
   if (warned_of_simulation_ || !source_) return;
   uint64_t bytes = 0;
   for (const auto& [table, names] : data::columns_read(program).tables)
     for (const std::string& name : names)
-      if (auto column = source_->column(table, name))
+      if (auto column = tables.part(table, name, data::ColumnPart::values_with_zeros))
         bytes += (*column)->data->size() +
                  ((*column)->foreign_rows ? (*column)->foreign_rows->size() : 0);
   if (bytes <= many_bytes) return;
@@ -330,14 +370,17 @@ Result<Session::Outcome> Session::run_within(const NamedSource& program, const R
 
 Result<Session::Outcome> Session::run_query(const NamedSource& program, const RunOptions& options) {
   Timings timings;
-  ASSIGN_OR_RETURN(const SqlQuery* query,
-                   prepare_sql(program, SqlQueries::Until::program, timings));
+  const SqlQuery* query = nullptr;
+  {
+    const SendsAhead ahead(*this, options, timings);
+    ASSIGN_OR_RETURN(query, prepare_sql(program, SqlQueries::Until::program, timings));
+  }
   const sql::Translation& translation = *query->translation;
   RunOptions own = options;
   own.compile.numbers_as_parameters = true;
   own.code += " numbers";
   Result<Outcome> ran = run_program({program.name, "<program of " + program.file + ">", translation.program},
-                                    own, std::move(timings));
+                                    own, std::move(timings), query->ranges);
   if (!ran) return told_of_query(ran.error(), translation, span_of(program));
   Outcome outcome = *std::move(ran);
   outcome.columns = translation.columns;
@@ -360,8 +403,10 @@ Error Session::told_of_query(Error error, const sql::Translation& translation, S
 }
 
 Result<Session::Outcome> Session::run_program(const NamedSource& program, const RunOptions& options,
-                                              Timings timings) {
-  ASSIGN_OR_RETURN(Ready * ready, prepare(program, options, timings));
+                                              Timings timings, Ranges ranges) {
+  forget_ranges();
+  ASSIGN_OR_RETURN(Ready * ready, prepare(program, options, timings, std::move(ranges)));
+  const reference::Tables& tables = ready->tables ? *ready->tables : *tables_;
   Outcome outcome;
   outcome.typed = &ready->compiled.program;
   Engine::Plan* const plan = ready->plan.get();
@@ -374,7 +419,7 @@ Result<Session::Outcome> Session::run_program(const NamedSource& program, const 
                    .fallbacks = {}};
   if (plan) {
     ASSIGN_OR_RETURN(device::Device * device, choice_->open());
-    if (device->info().is_simulator) warn_of_simulation(ready->compiled.program);
+    if (device->info().is_simulator) warn_of_simulation(ready->compiled.program, tables);
     report.arch = options.own_target ? device->info().target : options.compile.target;
     report.device = device->info().name;
     report.backend = ready->compiled.backend;
@@ -398,7 +443,7 @@ Result<Session::Outcome> Session::run_program(const NamedSource& program, const 
       outcome.fallbacks = report.fallbacks.size();
     } else {
       auto scope = timings.measure(Phase::cpu, "reference interpreter");
-      data::TimedTables timed(*tables_, timings);
+      data::TimedTables timed(tables, timings);
       ASSIGN_OR_RETURN(outcome.results,
                        reference::run(ready->compiled.program, timed, sources_, &said));
     }

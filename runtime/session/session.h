@@ -65,6 +65,8 @@ struct SessionOptions {
   std::string file_cache;  // folder for the columns of load_csv; empty: none
   planner::Options planner = planner::Options::of_environment();
   Say say = say_to_stderr;  // diagnostics and warnings, each with its ends of lines
+  // From how many bytes on that are not read a query reads ranges of a table alone (row_ranges.h).
+  uint64_t least_saved = least_saved_bytes;
 };
 
 class Session {
@@ -132,13 +134,22 @@ class Session {
     Compiled compiled;
     FileId file{};
     std::string said;                    // by the compiler
+    // Of a query that reads some ranges of tables: these, and all tables with them in place.
+    std::shared_ptr<const data::OverlaidTables::Sources> ranges;
+    std::unique_ptr<const reference::Tables> tables;  // null: the session's
     std::unique_ptr<Engine::Plan> plan;  // none with --device cpu
   };
   static constexpr size_t most_ready = 64;
   void say(const std::string& text) const;
-  void warn_of_simulation(const hir::Program& program);
-  Result<Outcome> run_program(const NamedSource& program, const RunOptions& options,
-                              Timings timings);
+  void warn_of_simulation(const hir::Program& program, const reference::Tables& tables);
+  using Ranges = std::shared_ptr<const data::OverlaidTables::Sources>;
+  // ranges: null, or tables in place of the session's.
+  Result<Outcome> run_program(const NamedSource& program, const RunOptions& options, Timings timings,
+                              Ranges ranges = nullptr);
+  void forget_ranges();  // that no query reads any more
+  Result<Engine*> open_engine(const RunOptions& options);
+  // Sends columns of the query to the device while others are read, until the scope ends.
+  class SendsAhead;
   // A file that a query names, as a table; the source with it. Null: the name is none of a file.
   Result<std::shared_ptr<data::Source>> open_file(const std::string& name,
                                                   const planner::FileCall* call);
@@ -178,7 +189,8 @@ class Session {
   Result<void> join_tables();  // source_ of given_ and files_
   Result<void> join_all(std::string_view renewed = {});  // the same, and the planner knows it
   void open_tables();                                    // tables_ of source_
-  Result<Ready*> prepare(const NamedSource& program, const RunOptions& options, Timings& timings);
+  Result<Ready*> prepare(const NamedSource& program, const RunOptions& options, Timings& timings,
+                         Ranges ranges);
 
   // A table that a statement has made: rows as they came, in Arrow's form.
   struct MadeTable;
@@ -201,6 +213,7 @@ class Session {
   std::shared_ptr<DeviceChoice> choice_;
   const Say say_;
   const planner::Options planner_;
+  const uint64_t least_saved_;
   CodeCache code_cache_;              // outlives the engine
   std::unique_ptr<ThreadPool> pool_;  // outlives the engine
   assembler::Workspace workspace_;

@@ -144,7 +144,57 @@ void SqlCatalog::add(const data::TableSchema& from) {
   catalog_.tables.push_back(std::move(table));
 }
 
-Result<bool> SqlCatalog::learn(const std::map<std::string, std::set<std::string>>& columns) {
+void SqlCatalog::take_facts(const std::string& name, std::span<const std::string> columns,
+                            std::span<const data::RowRange> ranges) {
+  const auto table = std::find_if(catalog_.tables.begin(), catalog_.tables.end(),
+                                  [&](const sql::Table& t) { return t.name == name; });
+  if (table == catalog_.tables.end()) return;
+  for (size_t i = 0; i < columns.size(); ++i) {
+    const auto column = std::find_if(table->columns.begin(), table->columns.end(),
+                                     [&](const sql::Column& c) { return c.name == columns[i]; });
+    if (column == table->columns.end()) continue;
+    std::vector<const data::ColumnFacts*> facts;  // where there is a value
+    column->has_nulls = false;
+    for (const data::RowRange& range : ranges) {
+      const data::ColumnFacts& f = range.columns[i];
+      column->has_nulls |= f.nulls != uint64_t{0};
+      if (f.nulls != range.rows) facts.push_back(&f);
+    }
+    column->distinct = std::max<uint64_t>(table->rows, 1);
+    const auto all = [&](auto member, auto& least, auto& greatest) {
+      if (facts.empty() || !std::all_of(facts.begin(), facts.end(), [&](const auto* f) { return (f->*member).has_value(); })) return false;
+      auto bounds = *(facts[0]->*member);
+      for (const data::ColumnFacts* f : facts) {
+        bounds.first = std::min(bounds.first, (f->*member)->first);
+        bounds.second = std::max(bounds.second, (f->*member)->second);
+      }
+      least = bounds.first;
+      greatest = bounds.second;
+      return true;
+    };
+    if (all(&data::ColumnFacts::floats, column->float_min, column->float_max)) continue;
+    std::optional<__int128> least, greatest;
+    if (!all(&data::ColumnFacts::integers, least, greatest)) continue;
+    // Zero stands where a value is missing.
+    if (column->has_nulls) {
+      least = std::min<__int128>(*least, 0);
+      greatest = std::max<__int128>(*greatest, 0);
+    }
+    if (column->stored == BasicType::i128) {
+      column->wide_min = least;
+      column->wide_max = greatest;
+      continue;
+    }
+    if (*least < INT64_MIN || *greatest > INT64_MAX) continue;
+    column->min = static_cast<int64_t>(*least);
+    column->max = static_cast<int64_t>(*greatest);
+    const uint64_t range = static_cast<uint64_t>(*column->max) - static_cast<uint64_t>(*column->min);
+    if (range < column->distinct) column->distinct = range + 1;
+  }
+}
+
+Result<bool> SqlCatalog::learn(const std::map<std::string, std::set<std::string>>& columns,
+                               const data::Shown& shown) {
   bool learnt = false;
   for (sql::Table& table : catalog_.tables) {
     auto wanted = columns.find(table.name);
@@ -154,7 +204,7 @@ Result<bool> SqlCatalog::learn(const std::map<std::string, std::set<std::string>
     std::set_difference(wanted->second.begin(), wanted->second.end(), known->second.begin(),
                         known->second.end(), std::back_inserter(missing));
     if (!is_new && missing.empty()) continue;
-    ASSIGN_OR_RETURN(auto loaded, source_->columns(table.name, missing));
+    ASSIGN_OR_RETURN(auto loaded, source_->columns(table.name, missing, shown));
     ASSIGN_OR_RETURN(table.rows, source_->rows(table.name));
     for (size_t i = 0; i < missing.size(); ++i) {
       auto column = std::find_if(table.columns.begin(), table.columns.end(),

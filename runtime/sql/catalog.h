@@ -14,6 +14,7 @@
 #include <map>
 #include <memory>
 #include <set>
+#include <span>
 #include <string>
 
 #include "frontend/sql/catalog.h"
@@ -36,7 +37,13 @@ class SqlCatalog {
   // not what it was.
   // Another source with some of the tables, of which what is known stays, but not of `renewed`.
   void set_source(std::shared_ptr<data::Source> source, std::string_view renewed = {});
-  Result<bool> learn(const std::map<std::string, std::set<std::string>>& columns);
+  // `shown`, if there is one, hears of columns while others are loaded (Source::columns).
+  Result<bool> learn(const std::map<std::string, std::set<std::string>>& columns, const data::Shown& shown = {});
+  // What is known of the columns before they are read, of all ranges of the table; they are not
+  // loaded, and learn() still does it.
+  void take_facts(const std::string& table, std::span<const std::string> columns,
+                  std::span<const data::RowRange> ranges);
+  const data::Source* source() const { return source_.get(); }  // null: no tables
 
  private:
   void add(const data::TableSchema& table);

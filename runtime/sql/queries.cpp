@@ -8,8 +8,9 @@ namespace rndn::runtime {
 // Places in a statement and in all views are numbers of 32 bits.
 static constexpr size_t longest_statement = size_t{1} << 30;
 
-Result<planner::Planned> SqlQueries::plan(std::string_view written, Span statement,
-                                          DiagnosticSink& sink, Timings& timings) {
+Result<planner::Planned> SqlQueries::plan(
+    std::string_view written, Span statement, DiagnosticSink& sink, Timings& timings,
+    std::shared_ptr<const data::OverlaidTables::Sources>& ranges) {
   auto scope = timings.measure(Phase::planner);
   if (written.size() >= longest_statement) {
     sink.error("sql-text", {statement.file, statement.begin, statement.begin},
@@ -51,11 +52,17 @@ Result<planner::Planned> SqlQueries::plan(std::string_view written, Span stateme
         known != opened_by_.end() && known->second != call.function) {
       ASSIGN_OR_RETURN([[maybe_unused]] const bool opened, open(name));
     }
-  auto learn = [&](const std::map<std::string, std::set<std::string>>& reads) -> Result<bool> {
+  auto learn = [&](const planner::Planned& first) -> Result<bool> {
     bool learnt;
     {
       auto loading = timings.measure(Phase::data, "columns of the query");
-      ASSIGN_OR_RETURN(learnt, catalog_.learn(reads));
+      auto reads = first.reads;
+      ASSIGN_OR_RETURN(auto some, choose_ranges(first.plan, reads, timings));
+      ASSIGN_OR_RETURN(learnt, catalog_.learn(reads, shown_));
+      if (!some.empty()) {
+        learnt = true;
+        ranges = std::make_shared<const data::OverlaidTables::Sources>(std::move(some));
+      }
     }
     if (learnt) RETURN_IF_ERROR(planner_->set_catalog(catalog_.catalog()));
     return learnt;
@@ -63,9 +70,43 @@ Result<planner::Planned> SqlQueries::plan(std::string_view written, Span stateme
   return planner_->plan(text, statement, sink, open, learn);
 }
 
+Result<data::OverlaidTables::Sources> SqlQueries::choose_ranges(
+    const std::string& plan_text, std::map<std::string, std::set<std::string>>& reads,
+    Timings& timings) {
+  data::OverlaidTables::Sources some;
+  std::optional<sql::Plan> plan;
+  for (auto at = reads.begin(); at != reads.end();) {
+    const std::vector<std::string> columns(at->second.begin(), at->second.end());
+    const std::string table = at->first;
+    const auto kept = at++;
+    if (!RangeReads::has_choice(*catalog_.source(), table, columns)) continue;
+    if (!plan) {
+      auto read = sql::read_plan(plan_text);
+      if (!read) break;  // said when it is translated
+      plan = *std::move(read);
+    }
+    ASSIGN_OR_RETURN(auto choice, range_reads_.choose(*catalog_.source(), *plan, table, columns));
+    if (!choice) continue;
+    auto said = timings.measure(Phase::data, fmt::format("{} of {} ranges of {}", choice->needed,
+                                                         choice->ranges.size(), table));
+    catalog_.take_facts(table, columns, choice->ranges);
+    some.emplace(table, std::move(choice->some));
+    reads.erase(kept);
+  }
+  return some;
+}
+
+bool SqlQueries::is_all_loaded(const SqlQuery& query) const {
+  for (const auto& [table, source] : *query.ranges)
+    for (const std::string& column : query.planned.reads.at(table))
+      if (!catalog_.source()->is_loaded(table, column)) return false;
+  return true;
+}
+
 Result<void> SqlQueries::set_source(std::shared_ptr<data::Source> source,
                                     std::string_view renewed) {
   catalog_.set_source(std::move(source), renewed);
+  range_reads_.forget();
   kept_.clear();
   return planner_ ? planner_->set_catalog(catalog_.catalog()) : Result<void>();
 }
@@ -102,10 +143,11 @@ Result<const SqlQuery*> SqlQueries::prepare(Span statement, const SourceManager&
   if (known != kept_.end()) {
     std::rotate(known, known + 1, kept_.end());
     query = kept_.back().get();
+    if (query->ranges && is_all_loaded(*query)) query->ranges = nullptr;
   } else {
     auto fresh = std::make_unique<SqlQuery>();
     fresh->text = text;
-    ASSIGN_OR_RETURN(fresh->planned, plan(text, statement, sink, timings));
+    ASSIGN_OR_RETURN(fresh->planned, plan(text, statement, sink, timings, fresh->ranges));
     query = fresh.get();
     if (fresh->planned.repeatable) {
       if (kept_.size() == most_kept) kept_.erase(kept_.begin());

@@ -9,7 +9,8 @@
 // orders come from the data. A text that comes again costs a look-up, unless it depends on the
 // clock or on chance (planner/statements.h): then it is planned anew. The planner opens with the
 // first text (0.1 s). A view is known by its text alone, which is planned when a query names it:
-// what it reads may come, go and change until then. Not thread-safe.
+// what it reads may come, go and change until then. Of large tables of files a query may read those
+// ranges of rows alone that its filters leave (row_ranges.h). Not thread-safe.
 #pragma once
 #include <functional>
 #include <map>
@@ -24,8 +25,10 @@
 #include "libraries/base/errors/diagnostic.h"
 #include "libraries/base/report/timing.h"
 #include "runtime/planner/planner.h"
+#include "runtime/data/tables.h"
 #include "runtime/planner/statements.h"
 #include "runtime/sql/catalog.h"
+#include "runtime/sql/row_ranges.h"
 
 namespace rndn::runtime {
 
@@ -33,6 +36,9 @@ struct SqlQuery {
   std::string text;
   planner::Planned planned;
   std::optional<sql::Translation> translation;  // with Until::program
+  // Tables of which the query is to read some ranges of rows alone, as sources of their own; null:
+  // none.
+  std::shared_ptr<const data::OverlaidTables::Sources> ranges;
 };
 
 class SqlQueries {
@@ -43,8 +49,10 @@ class SqlQueries {
   using OpenTable = std::function<Result<std::shared_ptr<data::Source>>(
       const std::string& name, const planner::FileCall* call)>;
   SqlQueries(std::shared_ptr<data::Source> source, planner::Options options, OpenTable open = {},
-             std::span<const std::string_view> readers = {})
+             std::span<const std::string_view> readers = {},
+             uint64_t least_saved = least_saved_bytes)
       : catalog_(std::move(source)),
+        range_reads_(least_saved),
         options_(std::move(options)),
         open_(std::move(open)),
         readers_(readers) {}
@@ -58,6 +66,8 @@ class SqlQueries {
   }
   // Another source with some of the tables.
   Result<void> set_source(std::shared_ptr<data::Source> source, std::string_view renewed = {});
+  // Who hears of the columns of the queries to come while others are loaded.
+  void show(data::Shown shown) { shown_ = std::move(shown); }
   // The tables that queries may name.
   const sql::Catalog& catalog() const { return catalog_.catalog(); }
 
@@ -84,11 +94,20 @@ class SqlQueries {
 
   Result<void> forget_views();
   Result<planner::Planned> plan(std::string_view text, Span statement, DiagnosticSink& sink,
-                                Timings& timings);
+                                Timings& timings,
+                                std::shared_ptr<const data::OverlaidTables::Sources>& ranges);
+  // Takes the tables of which some ranges are read out of `reads`.
+  Result<data::OverlaidTables::Sources> choose_ranges(
+      const std::string& plan, std::map<std::string, std::set<std::string>>& reads,
+      Timings& timings);
+  // Whether all that a query would read of such tables is in memory by now.
+  bool is_all_loaded(const SqlQuery& query) const;
 
   SqlCatalog catalog_;
+  RangeReads range_reads_;
   planner::Options options_;
   OpenTable open_;
+  data::Shown shown_;
   std::span<const std::string_view> readers_;
   std::map<std::string, std::string, std::less<>> opened_by_;  // tables of files: the function, empty: the path alone
   std::unique_ptr<planner::Planner> planner_;

@@ -141,7 +141,7 @@ Result<std::unique_ptr<Stream>> Stream::make(Engine& engine, Engine::State& stat
   auto made = std::unique_ptr<Stream>(new Stream(engine, state));
   made->root_.compiled = &plan.state_->compiled;
   made->root_.plan = &plan;
-  RETURN_IF_ERROR(made->cut(made->root_, state.tables, full, timings));
+  RETURN_IF_ERROR(made->cut(made->root_, *plan.state_->tables, full, timings));
   return made;
 }
 
@@ -210,7 +210,7 @@ Result<std::vector<Value>> Stream::run(Timings& timings, std::vector<KernelRepor
                                        uint64_t* texts_walked) {
   fallbacks_.clear();
   texts_walked_ = 0;
-  auto results = run(root_, state_.tables, timings);
+  auto results = run(root_, *root_.plan->state_->tables, timings);
   if (fallbacks) fallbacks->insert(fallbacks->end(), fallbacks_.begin(), fallbacks_.end());
   if (texts_walked) *texts_walked = texts_walked_;
   const std::function<void(Node&)> report = [&](Node& node) {
