@@ -24,8 +24,8 @@
 #include "frontend/sql/translate.h"
 #include "libraries/base/errors/diagnostic.h"
 #include "libraries/base/report/timing.h"
-#include "runtime/planner/planner.h"
 #include "runtime/data/tables.h"
+#include "runtime/planner/planner.h"
 #include "runtime/planner/statements.h"
 #include "runtime/sql/catalog.h"
 #include "runtime/sql/row_ranges.h"
@@ -46,11 +46,10 @@ class SqlQueries {
   // No source: queries without tables.
   // `open` is asked for what a query names that is no table, and for calls of functions that read
   // files (of these names): the source with it and all that was there, or null.
-  using OpenTable = std::function<Result<std::shared_ptr<data::Source>>(
-      const std::string& name, const planner::FileCall* call)>;
+  using OpenTable =
+      std::function<Result<std::shared_ptr<data::Source>>(const std::string& name, const planner::FileCall* call)>;
   SqlQueries(std::shared_ptr<data::Source> source, planner::Options options, OpenTable open = {},
-             std::span<const std::string_view> readers = {},
-             uint64_t least_saved = least_saved_bytes)
+             std::span<const std::string_view> readers = {}, uint64_t least_saved = least_saved_bytes)
       : catalog_(std::move(source)),
         range_reads_(least_saved),
         options_(std::move(options)),
@@ -72,8 +71,7 @@ class SqlQueries {
   const sql::Catalog& catalog() const { return catalog_.catalog(); }
 
   // Views, in the order that they were made. `query` is its text; the name is none of a view.
-  Result<void> add_view(std::string name, std::vector<std::string> columns, Span query,
-                        const SourceManager& sources);
+  Result<void> add_view(std::string name, std::vector<std::string> columns, Span query, const SourceManager& sources);
   Result<void> drop_view(std::string_view name);
   const planner::Views& views() const { return views_; }
   // Where a byte of a statement's plan is: in the statement, or in a view's text.
@@ -85,21 +83,19 @@ class SqlQueries {
   // One statement of a file; valid until the next call. What is wrong with it goes to `sink`; the
   // error is empty then. `as`: what is planned in its place, in which the parts that are the
   // statement's stand where they do there.
-  Result<const SqlQuery*> prepare(Span statement, const SourceManager& sources, Until until,
-                                  DiagnosticSink& sink, Timings& timings,
-                                  std::string_view as = {});
+  Result<const SqlQuery*> prepare(Span statement, const SourceManager& sources, Until until, DiagnosticSink& sink,
+                                  Timings& timings, std::string_view as = {});
 
  private:
   static constexpr size_t most_kept = 256;
 
   Result<void> forget_views();
-  Result<planner::Planned> plan(std::string_view text, Span statement, DiagnosticSink& sink,
-                                Timings& timings,
+  Result<planner::Planned> plan(std::string_view text, Span statement, DiagnosticSink& sink, Timings& timings,
                                 std::shared_ptr<const data::OverlaidTables::Sources>& ranges);
   // Takes the tables of which some ranges are read out of `reads`.
-  Result<data::OverlaidTables::Sources> choose_ranges(
-      const std::string& plan, std::map<std::string, std::set<std::string>>& reads,
-      Timings& timings);
+  Result<data::OverlaidTables::Sources> choose_ranges(const std::string& plan,
+                                                      std::map<std::string, std::set<std::string>>& reads,
+                                                      Timings& timings);
   // Whether all that a query would read of such tables is in memory by now.
   bool is_all_loaded(const SqlQuery& query) const;
 
@@ -111,11 +107,11 @@ class SqlQueries {
   std::span<const std::string_view> readers_;
   std::map<std::string, std::string, std::less<>> opened_by_;  // tables of files: the function, empty: the path alone
   std::unique_ptr<planner::Planner> planner_;
-  planner::Views views_;           // the planner makes one when a query names it
+  planner::Views views_;                              // the planner makes one when a query names it
   uint32_t first_place_ = planner::first_view_place;  // of the views' texts: no statement was as long
-  planner::FileCalls view_calls_;  // in their texts
-  std::vector<std::unique_ptr<SqlQuery>> kept_;  // the one that was used last at the end
-  std::unique_ptr<SqlQuery> passing_;            // not to be kept
+  planner::FileCalls view_calls_;                     // in their texts
+  std::vector<std::unique_ptr<SqlQuery>> kept_;       // the one that was used last at the end
+  std::unique_ptr<SqlQuery> passing_;                 // not to be kept
 };
 
 }  // namespace rndn::runtime
