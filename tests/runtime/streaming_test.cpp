@@ -571,7 +571,7 @@ TEST_P(EveryQuery, TakesAQuarterOfItsMemory) {
     EXPECT_THAT(
         limited.error,
         HasSubstr("of `orders`, all of whose selected rows are needed at once by `append`"));
-    const Ran more = programs.run(name, (*query)->translation->program, free.peak / 2);
+    const Ran more = programs.run(name, (*query)->translation->program, free.peak / 3 * 2);
     EXPECT_EQ(more.error, "");
     EXPECT_TRUE(more.csv == free.csv) << difference(more.csv, free.csv);
     return;
