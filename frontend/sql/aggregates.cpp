@@ -44,6 +44,7 @@ Cell (Translator::*Translator::statistic(Aggregate f))(const Expression&, const 
     case Aggregate::var_pop:
     case Aggregate::covar_pop:
     case Aggregate::covar_samp:
+    case Aggregate::sem:
     case Aggregate::corr: return &Translator::moments;
     case Aggregate::median:
     case Aggregate::quantile:
@@ -59,6 +60,18 @@ Cell (Translator::*Translator::statistic(Aggregate f))(const Expression&, const 
     case Aggregate::last:
     case Aggregate::any_value:
     case Aggregate::arbitrary: return &Translator::row_at;
+    case Aggregate::regr_count:
+    case Aggregate::regr_avgx:
+    case Aggregate::regr_avgy:
+    case Aggregate::regr_sxx:
+    case Aggregate::regr_syy:
+    case Aggregate::regr_sxy:
+    case Aggregate::regr_slope:
+    case Aggregate::regr_intercept:
+    case Aggregate::regr_r2: return &Translator::regression;
+    case Aggregate::bit_and:
+    case Aggregate::bit_or:
+    case Aggregate::bit_xor: return &Translator::bits_of_all;
     case Aggregate::string_agg:
     case Aggregate::group_concat:
     case Aggregate::listagg: return &Translator::joined_texts;
@@ -263,12 +276,16 @@ Cell Translator::aggregate_cell(const Expression& e, const Relation& in, const G
       return less_zero(g_.call("@raze(", {each}, BasicType::i64, g.space, "count", counts));
     }
     case Aggregate::sum:
-    case Aggregate::sum_no_overflow: {
+    case Aggregate::sum_no_overflow:
+    case Aggregate::fsum:
+    case Aggregate::kahan_sum:
+    case Aggregate::sumkahan: {
       if (!hir::is_ordered_number(g_[x.value].type))
         return refuse(fmt::format("of {}", type_name(x.type)));
       return unless_empty(sum(e.type), true);
     }
-    case Aggregate::avg: {
+    case Aggregate::avg:
+    case Aggregate::favg: {
       if (!hir::is_ordered_number(g_[x.value].type) || e.type.id != TypeId::double_)
         return refuse(fmt::format("of {}", type_name(x.type)));
       const bool exact = !hir::is_float(g_[x.value].type);

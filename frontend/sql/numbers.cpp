@@ -340,14 +340,49 @@ Cell Translator::extreme(const Expression& e, std::span<const Cell> a, std::stri
   return out;
 }
 
+// An integer made of what `of_bit` makes of each bit of the operands, as many as bounds need: two's
+// complement, whose bits below the sign are those of the number less its least.
+VectorId Translator::of_bits(std::span<const Cell> operands,
+                             const std::function<VectorId(std::span<const VectorId>)>& of_bit) {
+  const BasicType type = BasicType::i64, truth = BasicType::boolean;
+  std::vector<VectorId> values;
+  Bounds all = Bounds::of(0, 0);
+  for (const Cell& c : operands) {
+    values.push_back(g_.cast(c.value, type));
+    const Bounds own = g_[c.value].bounds.known ? g_[c.value].bounds : bounds_of(c.type);
+    all = rndn::sql::join(all, own.known ? own : Bounds::of(INT64_MIN, INT64_MAX));
+  }
+  unsigned width = 0;
+  while (width < 63 && (all.most >> width != 0 || all.least < -(__int128{1} << width))) ++width;
+  const bool is_signed = all.least < 0;
+  const VectorId least = g_.integer(type, static_cast<int64_t>(-(__int128{1} << width)));
+  std::vector<VectorId> signs, low, bit(values.size());
+  for (const VectorId v : values) {
+    signs.push_back(g_.map("lt", {v, g_.zero(type)}, truth));
+    low.push_back(is_signed ? g_.select(signs.back(), g_.map("minus", {v, least}, type), v) : v);
+  }
+  const auto valued = [&](VectorId b, VectorId value) { return g_.select(b, value, g_.zero(type)); };
+  VectorId out = is_signed ? valued(of_bit(signs), least) : g_.zero(type);
+  for (unsigned k = 0; k < width; ++k) {
+    const VectorId unit = g_.integer(type, int64_t{1} << k);
+    for (size_t i = 0; i < low.size(); ++i) {
+      const VectorId shifted = k ? g_.map("div", {low[i], unit}, type) : low[i];
+      bit[i] = g_.map("neq", {g_.map("mod", {shifted, g_.integer(type, 2)}, type), g_.zero(type)}, truth);
+    }
+    out = g_.map("plus", {out, valued(of_bit(bit), unit)}, type);
+  }
+  g_.change(out).bounds = Bounds::of(is_signed ? -(__int128{1} << width) : 0, (__int128{1} << width) - 1);
+  return out;
+}
+
 // Bit operations that are arithmetic: ~x, shifts by a constant, and the low bits.
 Cell Translator::bits(const Expression& e, std::span<const Cell> a, std::string_view builtin) {
   const auto refuse = [&] {
-    fail("the function {} has a translation for ~x, shifts by constants and x & (2^n - 1) alone",
+    fail("the function {} has a translation for integers of 64 bits, shifts by constants alone",
          name_of(e.function));
     return failed(e.type);
   };
-  if (!is_integral(e.type) || !is_integral(a[0].type)) return refuse();
+  if (!is_integral(e.type) || !is_integral(a[0].type) || e.type.id == TypeId::hugeint) return refuse();
   const BasicType type = BasicType::i64, truth = BasicType::boolean;
   const VectorId x = g_.cast(a[0].value, hir::widest(g_[a[0].value].type, type));
   const Bounds all = bounds_of(e.type);
@@ -357,7 +392,17 @@ Cell Translator::bits(const Expression& e, std::span<const Cell> a, std::string_
     return strict(e.type, g_.map("minus", {g_.integer(type, top), x}, type, all), a);
   }
   const std::optional<int64_t> by = literal(g_, a[1]);
-  if (!by) return refuse();
+  const uint64_t mask = by ? static_cast<uint64_t>(*by) : 1;
+  const bool shifts = builtin == "left" || builtin == "right";
+  if (shifts && !by) return refuse();
+  if (!shifts && (builtin != "and" || !by || *by < 0 || *by == INT64_MAX || (mask & (mask + 1)) != 0)) {
+    const VectorId v = of_bits(a, [&](std::span<const VectorId> bit) {
+      if (builtin == "and") return g_.and_(bit[0], bit[1]);
+      return builtin == "or" ? g_.or_(bit[0], bit[1])
+                             : g_.map("neq", {bit[0], bit[1]}, truth);
+    });
+    return strict(e.type, v, a);
+  }
   const unsigned width = e.type.id == TypeId::bigint ? 64 : std::bit_width(static_cast<uint64_t>(all.most - all.least));
   if (builtin == "right") {
     if (*by < 0 || *by >= width) return strict(e.type, g_.integer(type, 0), a);
@@ -374,8 +419,6 @@ Cell Translator::bits(const Expression& e, std::span<const Cell> a, std::string_
                                            : g_.map("mul", {x, g_.integer(type, int64_t{1} << *by)}, type, all);
     return strict(e.type, demanded(v, holds, a, "a left shift is out of range", all), a);
   }
-  const auto mask = static_cast<uint64_t>(*by);
-  if (*by < 0 || (mask & (mask + 1)) != 0 || *by == INT64_MAX) return refuse();
   return strict(e.type, g_.map("minus", {x, g_.map("mul", {floor_div(x, *by + 1), g_.integer(type, *by + 1)}, type)},
                                type, Bounds::of(0, *by)), a);
 }

@@ -415,6 +415,8 @@ class Reader {
       const bool counts_rows = name == "count" && list(json, "children").empty();
       e.aggregate_function = static_cast<Aggregate>(
           applied(aggregates, "aggregate", counts_rows ? "count_star" : name, json, depth, e));
+      if (is_of_extreme(e.aggregate_function) && e.arguments.count == 1)
+        fail("the aggregate {} with 1 argument has no translation", name);
       e.quantile = quantile(json);
     } else {
       w.function =
@@ -456,16 +458,76 @@ class Reader {
     return number / unit;
   }
 
+  static bool is_of_extreme(Aggregate f) {
+    switch (f) {
+      case Aggregate::arg_min:
+      case Aggregate::arg_max:
+      case Aggregate::min_by:
+      case Aggregate::max_by:
+      case Aggregate::arg_min_null:
+      case Aggregate::arg_max_null: return true;
+      default: return false;
+    }
+  }
+  static bool joins_texts(Aggregate f) {
+    return f == Aggregate::string_agg || f == Aggregate::group_concat || f == Aggregate::listagg;
+  }
+
+  // The orders of a sort key: expressions, each before its direction and where its nulls are.
+  Range<OrderKey> sort_key(const Json& key, size_t depth) {
+    std::vector<OrderKey> out;
+    const Json& parts = list(key, "children");
+    for (size_t k = 0; k + 1 < parts.size(); k += 2) {
+      const Json* value = field(parts[k + 1], "value");
+      const std::string how = value ? text_of(*value, "value") : "";
+      const bool descending = how.starts_with("DESC"), nulls_first = how.ends_with("NULLS FIRST");
+      if (!descending && !how.starts_with("ASC")) fail("the order {} has no translation", how);
+      out.push_back({expression(parts[k], depth + 1), descending, nulls_first});
+    }
+    return append(plan_.orders, out);
+  }
+
   ExpressionId aggregate(const Json& json, size_t depth) {
     const std::string name = last_name(json);
     Expression e;
     e.kind = Expression::aggregate;
-    e.aggregate_function = static_cast<Aggregate>(applied(aggregates, "aggregate", name, json, depth, e));
-    if (field(json, "order_bys")) fail("the aggregate {} with ORDER BY has no translation", name);
+    // first, last and any_value with ORDER BY: arg_min or arg_max by a key made of their orders.
+    const Json& children = list(json, "children");
+    const bool by_orders = children.size() == 2 && field(children[1], "qname") &&
+                           last_name(children[1]) == "create_sort_key";
+    Json of_one;
+    if (by_orders) {
+      of_one = json;
+      of_one["children"].erase(1);
+    }
+    const Aggregate f = static_cast<Aggregate>(
+        applied(aggregates, "aggregate", name, by_orders ? of_one : json, depth, e));
+    e.aggregate_function = f;
+    if (by_orders) e.orders = sort_key(children[1], depth + 1);
+    if (is_of_extreme(f) && e.arguments.count == 1 && !e.orders.count)
+      fail("the aggregate {} with 1 argument has no translation", name);
+    if (const Json* order = field(json, "order_bys")) {
+      if (!joins_texts(f)) fail("the aggregate {} with ORDER BY has no translation", name);
+      e.orders = orders(*order, "orders", depth);
+    }
     e.distinct = text_of(json, "aggregate_type") == "DISTINCT";
     e.quantile = quantile(json);
+    if (joins_texts(f) && e.arguments.count == 2) separator(json, e);
     if (const Json* filter = field(json, "filter")) e.filter = expression(*filter, depth + 1);
     return plan_.expressions.add(e);
+  }
+
+  // Where the planner has taken the separator of texts out of the arguments, it stands beside them.
+  void separator(const Json& json, const Expression& e) {
+    const Json* data = field(json, "function_data");
+    if (!data || !field(*data, "separator")) return;
+    Expression constant;
+    constant.kind = Expression::constant;
+    constant.type = {TypeId::varchar};
+    constant.index = static_cast<uint32_t>(plan_.constants.size());
+    constant.place = e.place;
+    plan_.constants.push_back({.type = constant.type, .text = text_of(*data, "separator")});
+    plan_.expression_lists[e.arguments.begin + 1] = plan_.expressions.add(constant);
   }
 
   // A filter that the planner pushed into a scan, of one column. False: it only repeats what stands

@@ -104,6 +104,11 @@ struct Constant {
   std::string text;  // VARCHAR
 };
 
+struct OrderKey {
+  ExpressionId expression{};
+  bool descending = false, nulls_first = false;
+};
+
 struct Expression {
   enum Kind : uint8_t { column, constant, call, aggregate, window };
   Kind kind = column;
@@ -119,17 +124,13 @@ struct Expression {
   uint32_t index = 0;
   Range<ExpressionId> arguments;  // not of columns; CASE: when, then, when, then, .., else
   ExpressionId filter = none<ExpressionId>();  // aggregate, window: FILTER (WHERE ..)
+  Range<OrderKey> orders;                      // aggregate: ORDER BY within its arguments
   Place place;                                 // where it stands in the text
 };
 
 struct Condition {  // of a join: left `comparison` right, each over its own side's columns
   Function comparison{};
   ExpressionId left{}, right{};
-};
-
-struct OrderKey {
-  ExpressionId expression{};
-  bool descending = false, nulls_first = false;
 };
 
 // One end of a window's frame. `offset`: that many rows, or groups of peers, before or behind; of

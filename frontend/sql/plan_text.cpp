@@ -144,11 +144,12 @@ class Writer {
     const Window* window = e.kind == Expression::window ? &plan_.windows[e.index] : nullptr;
     Names arguments;
     for (ExpressionId a : plan_.of(e.arguments)) arguments.push_back(text_of(a, in));
+    const std::string order = e.orders.count ? " ORDER BY " + keys_text(e.orders, in) : "";
     std::string text = fmt::format(
-        "{}({}{}{})",
+        "{}({}{}{}{})",
         window && window->function != WindowFunction::aggregate ? name_of(window->function)
                                                                 : name_of(e.aggregate_function),
-        e.distinct ? "DISTINCT " : "", joined(arguments),
+        e.distinct ? "DISTINCT " : "", joined(arguments), order,
         window && window->ignores_nulls ? " IGNORE NULLS" : "");
     if (e.filter != none<ExpressionId>()) text += " FILTER (WHERE " + text_of(e.filter, in) + ")";
     return window ? text + " OVER (" + window_text(*window, in) + ")" : text;

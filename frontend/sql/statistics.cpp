@@ -109,9 +109,8 @@ VectorId Translator::co_moment(const Groups& g, const Counted& c, const Cell& x,
   return g_.map("minus", {products, divided(sums, safe)}, real);
 }
 
-Cell Translator::moments(const Expression& e, const Relation& in, const Groups& g) {
-  Counted c = counted_of(e, in, g, 2);
-  if (error_) return failed(e.type);
+// The arguments as they are, without the planner's casts to floats: exact numbers or floats.
+std::vector<Cell> Translator::numbers_of(const Expression& e, const Relation& in, const Groups& g, const Counted& c) {
   std::vector<Cell> x;
   for (size_t i = 0; i < c.cells.size(); ++i) {
     const ExpressionId id = plan_.of(e.arguments)[i], inner = exact_part(plan_, id);
@@ -120,12 +119,18 @@ Cell Translator::moments(const Expression& e, const Relation& in, const Groups& 
       cell = evaluate(inner, in);
       if (g.rows != in.space) cell = keep(cell, g.rows);
     }
-    if (!is_exact(cell.type) && !is_floating(cell.type)) {
+    if (!is_exact(cell.type) && !is_floating(cell.type))
       fail("the aggregate {} of {} has no translation", name_of(e.aggregate_function), type_name(cell.type));
-      return failed(e.type);
-    }
     x.push_back(cell);
   }
+  return x;
+}
+
+Cell Translator::moments(const Expression& e, const Relation& in, const Groups& g) {
+  const Counted c = counted_of(e, in, g, 2);
+  if (error_) return failed(e.type);
+  const std::vector<Cell> x = numbers_of(e, in, g, c);
+  if (error_) return failed(e.type);
   const Aggregate f = e.aggregate_function;
   const bool sample = f == Aggregate::stddev || f == Aggregate::stddev_samp || f == Aggregate::variance ||
                       f == Aggregate::var_samp || f == Aggregate::covar_samp;
@@ -145,34 +150,100 @@ Cell Translator::moments(const Expression& e, const Relation& in, const Groups& 
     v = g_.select(g_.map("gt", {n, one}, truth), v, zero);
   const VectorId by = sample ? g_.map("minus", {n, one}, real) : n;
   v = g_.map("div", {v, g_.select(enough, by, one)}, real);
-  if (root) v = g_.map("sqrt", {v}, real);
+  if (root || f == Aggregate::sem) v = g_.map("sqrt", {v}, real);
+  if (f == Aggregate::sem) v = g_.map("div", {v, g_.map("sqrt", {g_.select(enough, n, one)}, real)}, real);
   return canonical(e.type, v, enough);
+}
+
+// The regression of the first argument on the second, from the sums of products of what lies apart
+// from the means: where all of the second are one value there is no line.
+Cell Translator::regression(const Expression& e, const Relation& in, const Groups& g) {
+  const Aggregate f = e.aggregate_function;
+  const Counted c = counted_of(e, in, g, 2);
+  if (error_) return failed(e.type);
+  if (f == Aggregate::regr_count) return {c.number, nothing, e.type};
+  const std::vector<Cell> all = numbers_of(e, in, g, c);
+  if (error_) return failed(e.type);
+  const Cell &y = all[0], &x = all[1];
+  const VectorId zero = g_.real(real, 0), one = g_.real(real, 1);
+  const VectorId some = g_.map("gt", {c.number, g_.integer(whole, 0)}, truth);
+  const auto by = [&](std::string_view builtin, VectorId a, VectorId b) { return g_.map(builtin, {a, b}, real); };
+  const auto mean = [&](const Cell& cell) {
+    VectorId v = g_.spread(cast_cell(cell, {TypeId::double_}).value, g.rows);
+    if (!is_none(c.rows)) v = g_.select(g_.spread(c.rows, g.rows), v, g_.zero(real));
+    return by("div", reduce(g, "sum", v, {}), g_.select(some, g_.cast(c.number, real), one));
+  };
+  const auto result = [&](VectorId v) { return canonical(e.type, v, some); };
+  switch (f) {
+    case Aggregate::regr_avgx: return result(mean(x));
+    case Aggregate::regr_avgy: return result(mean(y));
+    case Aggregate::regr_sxx: return result(co_moment(g, c, x, x));
+    case Aggregate::regr_syy: return result(co_moment(g, c, y, y));
+    case Aggregate::regr_sxy: return result(co_moment(g, c, x, y));
+    default: break;
+  }
+  const VectorId sxx = co_moment(g, c, x, x), sxy = co_moment(g, c, x, y);
+  const VectorId slope = by("div", sxy, sxx);
+  if (f == Aggregate::regr_slope) return result(slope);
+  const VectorId has_line = g_.and_(some, g_.map("neq", {sxx, zero}, truth));
+  if (f == Aggregate::regr_intercept)
+    return canonical(e.type, by("minus", mean(y), by("mul", slope, mean(x))), has_line);
+  const VectorId syy = co_moment(g, c, y, y);
+  const VectorId r2 = by("div", by("mul", slope, sxy), syy);
+  return canonical(e.type, g_.select(g_.map("eq", {syy, zero}, truth), one, r2), has_line);
+}
+
+// bit_and, bit_or, bit_xor: bit by bit, as many as bounds need.
+Cell Translator::bits_of_all(const Expression& e, const Relation& in, const Groups& g) {
+  const Aggregate f = e.aggregate_function;
+  const Counted c = counted_of(e, in, g, 1);
+  if (error_) return failed(e.type);
+  const Cell& x = c.cells[0];
+  if (!is_integral(x.type) || x.type.id == TypeId::hugeint) {
+    fail("the aggregate {} of {} has no translation", name_of(f), type_name(x.type));
+    return failed(e.type);
+  }
+  const Cell one[] = {x};
+  const VectorId v = of_bits(one, [&](std::span<const VectorId> bit) {
+    VectorId b = g_.spread(bit[0], g.rows);
+    if (f == Aggregate::bit_and)
+      return reduce(g, "all", is_none(c.rows) ? b : g_.or_(b, g_.not_(g_.spread(c.rows, g.rows))), {});
+    if (!is_none(c.rows)) b = g_.and_(b, g_.spread(c.rows, g.rows));
+    if (f == Aggregate::bit_or) return reduce(g, "any", b, {});
+    const Bounds counts = Bounds::of(0, static_cast<__int128>(g_[g.rows].most_rows));
+    const VectorId ones = reduce(g, "sum", g_.cast(b, whole), counts);
+    return g_.map("eq", {g_.map("mod", {ones, g_.integer(whole, 2)}, whole, Bounds::of(0, 1)), g_.integer(whole, 1)},
+                  truth);
+  });
+  return canonical(e.type, v, g_.map("gt", {c.number, g_.integer(whole, 0)}, truth));
 }
 
 // --- Rows by order -------------------------------------------------------------------------------
 
-// Rows in the order of their groups, those that count first, then by value; and the place of each.
-Translator::Ordered Translator::ordered_rows(const Groups& g, VectorId counted, VectorId value, bool descending) {
+// ORDER BY within the arguments, in the rows of the groups.
+std::vector<Translator::SortKey> Translator::keys_within(const Expression& e, const Relation& in, const Groups& g) {
+  const VectorId filter = is_none(e.filter) ? nothing : evaluate(e.filter, in).value;
+  std::vector<SortKey> out;
+  for (const OrderKey& key : plan_.of(e.orders)) {
+    Cell c = evaluate(key.expression, in, filter);
+    if (error_) return {};
+    if (g.rows != in.space) c = keep(c, g.rows);
+    out.push_back({c, key.descending, key.nulls_first});
+  }
+  return out;
+}
+
+// Rows in the order of their groups, those that count first, then by values; and the place of each.
+Translator::Ordered Translator::ordered_rows(const Groups& g, VectorId counted, std::span<const SortKey> values) {
   Ordered out;
-  std::vector<VectorId> keys = g.keys;
-  std::string directions;
-  for (size_t i = 0; i < keys.size(); ++i) directions += "1,";
-  if (!is_none(counted)) {
-    keys.push_back(counted);
-    directions += "0,";
-  }
-  for (VectorId word : words_of(value)) {
-    keys.push_back(word);
-    directions += directions.empty() || directions.back() == ',' ? "" : ",";
-    directions += descending ? "0" : "1";
-  }
-  for (VectorId& k : keys) k = g_.spread(k, g.rows);
-  const double most = g_[g.rows].most_rows;
-  const Bounds places = Bounds::of(0, static_cast<__int128>(most));
-  const VectorId list = keys.size() == 1 ? keys[0] : g_.call("@list(", keys, whole, g.rows, "keys");
-  out.rows = g_.call("@order(", {list}, whole, g_.space(most), "order", places, fmt::format(", ({}):bool)", directions));
-  if (keys.size() == 1) out.rows = g_.call("@order(", {list}, whole, g_.space(most), "order", places, fmt::format(", {}:bool)", directions));
-  g_.change(out.rows).unique = true;
+  std::vector<SortKey> keys;
+  for (VectorId k : g.keys) keys.push_back({{k, nothing, {}}});
+  if (!is_none(counted)) keys.push_back({{counted, nothing, {TypeId::boolean}}, true});
+  keys.insert(keys.end(), values.begin(), values.end());
+  for (SortKey& k : keys) k.cell = spread(k.cell, g.rows);
+  const Bounds places = Bounds::of(0, static_cast<__int128>(g_[g.rows].most_rows));
+  out.rows = permutation(g.rows, keys);
+  if (is_none(out.rows)) out.rows = g_.rows(g.rows);
   out.ranks =
       g_.call("@index_a(", {g_.spread(g_.integer(whole, 0), g.rows), out.rows, g_.rows(g.rows)}, whole, g.rows, "rank", places);
   out.first = g.one || g.frame ? g_.integer(whole, 0) : reduce(g, "min", out.ranks, places);
@@ -193,7 +264,8 @@ Cell Translator::quantile(const Expression& e, const Relation& in, const Groups&
   const Cell& x = c.cells[0];
   const bool text = x.type.id == TypeId::varchar;
   const bool discrete = f == Aggregate::quantile_disc || f == Aggregate::quantile || text;
-  const Ordered o = ordered_rows(g, c.rows, x.value, false);
+  const SortKey by_value[] = {{{x.value, nothing, x.type}}};
+  const Ordered o = ordered_rows(g, c.rows, by_value);
   const VectorId some = g_.map("gt", {c.number, g_.integer(whole, 0)}, truth);
   const auto at = [&](VectorId place) {
     const VectorId in_order = g_.map("plus", {o.first, place}, whole);
@@ -242,18 +314,26 @@ Cell Translator::quantile(const Expression& e, const Relation& in, const Groups&
   return canonical(e.type, v, some);
 }
 
-// arg_min and arg_max: the first argument where the second is least or greatest.
+// arg_min and arg_max: the first argument where the second is least or greatest, or the first or
+// last of an order.
 Cell Translator::argument_at(const Expression& e, const Relation& in, const Groups& g) {
   const Aggregate f = e.aggregate_function;
   const bool most = f == Aggregate::arg_max || f == Aggregate::max_by || f == Aggregate::arg_max_null;
   const bool keeps_null = f == Aggregate::arg_max_null || f == Aggregate::arg_min_null;
   Counted c = counted_of(e, in, g, keeps_null ? 0 : 2);
   if (error_) return failed(e.type);
-  if (keeps_null && !is_none(c.cells[1].valid)) {
+  std::vector<SortKey> keys = keys_within(e, in, g);
+  if (error_) return failed(e.type);
+  if (keys.empty()) keys.push_back({{c.cells[1].value, nothing, c.cells[1].type}});
+  for (SortKey& k : keys) {
+    k.descending ^= most;
+    k.nulls_first ^= most;
+  }
+  if (keeps_null && c.cells.size() == 2 && !is_none(c.cells[1].valid)) {
     c.rows = g_.and_(c.rows, c.cells[1].valid);
     c.number = reduce(g, "sum", g_.cast(g_.spread(c.rows, g.rows), whole), {});
   }
-  const Ordered o = ordered_rows(g, c.rows, c.cells[1].value, most);
+  const Ordered o = ordered_rows(g, c.rows, keys);
   VectorId valid = g_.map("gt", {c.number, g_.integer(whole, 0)}, truth);
   if (keeps_null && !is_none(c.cells[0].valid)) valid = g_.and_(valid, at_place(o, c.cells[0].valid, g, o.first));
   return canonical(e.type, at_place(o, c.cells[0].value, g, o.first), valid);
@@ -305,11 +385,29 @@ Cell Translator::joined_texts(const Expression& e, const Relation& in, const Gro
     return failed(e.type);
   }
   if (!hir::is_text(g_[x.value].type)) x = text_cell(x.type, "concat", {x});
-  const VectorId rows = g.one ? g_.call("@list(", {g_.rows(g.rows)}, whole, g_.space(1), "rows") : g.cells;
-  const VectorId counted = is_none(c.rows) ? g_.integer(truth, 1) : g_.spread(c.rows, g.rows);
+  const std::vector<SortKey> keys = keys_within(e, in, g);
+  if (error_) return failed(e.type);
+  const VectorId o = permutation(g.rows, keys);
   const BasicType type = g_[x.value].type;
-  const VectorId v = g_.call("@text_join(", {g_.spread(x.value, g.rows), counted, rows, g_.text(BasicType::str, separator)},
-                             type, g.one ? one_row : g.space, "joined");
+  VectorId texts = g_.spread(x.value, g.rows);
+  VectorId counted = is_none(c.rows) ? g_.integer(truth, 1) : g_.spread(c.rows, g.rows);
+  const auto join = [&](VectorId rows, SpaceId space) {
+    return g_.call("@text_join(", {texts, counted, rows, g_.text(BasicType::str, separator)}, type, space, "joined");
+  };
+  VectorId v;
+  if (g.one) {
+    v = join(g_.call("@list(", {is_none(o) ? g_.rows(g.rows) : o}, whole, g_.space(1), "rows"), one_row);
+  } else if (is_none(o)) {
+    v = join(g.cells, g.space);
+  } else {
+    // Groups anew, of the rows in their order, by the numbers of their groups.
+    const VectorId numbers = g_.pick(of_own_group(g, g_.rows(g.space)), o);
+    texts = g_.pick(texts, o);
+    counted = g_.pick(g_.spread(counted, g.rows), o);
+    const Groups sorted = group(g_[o].space, {{numbers, nothing, {TypeId::bigint}}});
+    const VectorId parts = join(sorted.cells, sorted.space);
+    v = g_.pick(parts, scatter(g.space, g_.pick(numbers, sorted.first), g_.rows(sorted.space)));
+  }
   return {v, g_.map("gt", {c.number, g_.integer(whole, 0)}, truth), e.type};
 }
 

@@ -8,6 +8,7 @@
 #pragma once
 #include <fmt/format.h>
 
+#include <functional>
 #include <map>
 #include <optional>
 #include <span>
@@ -214,6 +215,8 @@ class Translator {
   SQL_RULE(concat)
   SQL_RULE(concat_ws)
 #undef SQL_RULE
+  VectorId of_bits(std::span<const Cell> operands,
+                   const std::function<VectorId(std::span<const VectorId>)>& of_bit);
 
   // joins.cpp
   struct Key {
@@ -306,6 +309,11 @@ class Translator {
   VectorId wide_sum(const Groups& g, VectorId v, Bounds each, Bounds counts);
   Cell aggregate_cell(const Expression& e, const Relation& in, const Groups& g);
 
+  struct SortKey {
+    Cell cell;
+    bool descending = false, nulls_first = false;
+  };
+
   // statistics.cpp
   struct Counted {
     std::vector<Cell> cells;
@@ -318,21 +326,21 @@ class Translator {
   };
   Counted counted_of(const Expression& e, const Relation& in, const Groups& g, size_t needed);
   VectorId co_moment(const Groups& g, const Counted& c, const Cell& x, const Cell& y);
-  Ordered ordered_rows(const Groups& g, VectorId counted, VectorId value, bool descending);
+  std::vector<SortKey> keys_within(const Expression& e, const Relation& in, const Groups& g);
+  Ordered ordered_rows(const Groups& g, VectorId counted, std::span<const SortKey> values);
   VectorId mean_of(const Groups& g, const Counted& c, VectorId v);
   VectorId at_place(const Ordered& o, VectorId v, const Groups& g, VectorId place);
   static Cell (Translator::*statistic(Aggregate f))(const Expression&, const Relation&, const Groups&);
+  std::vector<Cell> numbers_of(const Expression& e, const Relation& in, const Groups& g, const Counted& c);
   Cell moments(const Expression& e, const Relation& in, const Groups& g);
+  Cell regression(const Expression& e, const Relation& in, const Groups& g);
+  Cell bits_of_all(const Expression& e, const Relation& in, const Groups& g);
   Cell quantile(const Expression& e, const Relation& in, const Groups& g);
   Cell argument_at(const Expression& e, const Relation& in, const Groups& g);
   Cell row_at(const Expression& e, const Relation& in, const Groups& g);
   Cell joined_texts(const Expression& e, const Relation& in, const Groups& g);
   Cell count_if(const Expression& e, const Relation& in, const Groups& g);
 
-  struct SortKey {
-    Cell cell;
-    bool descending = false, nulls_first = false;
-  };
   // windows.cpp
   struct Run {  // neighbours of rows in order that belong together: a partition, or peers
     VectorId head = nothing;  // of each row: whether one begins with it
