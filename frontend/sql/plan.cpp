@@ -766,11 +766,70 @@ class Reader {
     n.set_count = static_cast<uint32_t>(sets.size());
   }
 
+  // UNNEST of constant lists is VALUES of their elements, the shorter ones filled up with nulls,
+  // joined with each row that it stands over. `lists`: constants; `beside`: a column before theirs,
+  // which is that of a row without a table.
+  Json values_of(const std::vector<const Json*>& lists, bool beside) {
+    const Json integer = {{"id", "INTEGER"}};
+    Json types = beside ? Json::array({integer}) : Json::array();
+    size_t rows = 0;
+    for (const Json* constant : lists) {
+      const Json* type_json = constant ? field(*constant, "type") : nullptr;
+      const Json* info = type_json ? field(*type_json, "type_info") : nullptr;
+      const Json* element = info ? field(*info, "child_type") : nullptr;
+      if (!element) return fail("UNNEST of what is no constant list has no translation"), Json();
+      types.push_back(*element);
+      const Json* value = field(*constant, "value");
+      if (value) rows = std::max(rows, list(*value, "children").size());
+    }
+    const auto cell = [](const Json& of_type, const Json* element) {
+      Json value = element ? *element : Json{{"is_null", true}};
+      value["type"] = of_type;
+      return Json{{"expression_class", "BOUND_CONSTANT"}, {"type", "VALUE_CONSTANT"}, {"value", std::move(value)}};
+    };
+    Json lines = Json::array();
+    for (size_t i = 0; i < rows; ++i) {
+      Json line = beside ? Json::array({cell(integer, nullptr)}) : Json::array();
+      for (size_t k = 0; k < lists.size(); ++k) {
+        const Json* value = field(*lists[k], "value");
+        const Json* elements = value ? field(*value, "children") : nullptr;
+        line.push_back(cell(types[k + beside], elements && i < elements->size() ? &(*elements)[i] : nullptr));
+      }
+      lines.push_back(std::move(line));
+    }
+    return {{"type", "LOGICAL_EXPRESSION_GET"}, {"expr_types", std::move(types)}, {"expressions", std::move(lines)}};
+  }
+  NodeId unnest(const Json& json, size_t depth) {
+    std::vector<const Json*> lists;
+    for (const Json& e : list(json, "expressions")) {
+      const Json* child = field(e, "child");
+      lists.push_back(child ? field(*child, "value") : nullptr);
+    }
+    const Json& children = list(json, "children");
+    const bool alone = children.size() == 1 && text_of(children[0], "type") == "LOGICAL_DUMMY_SCAN";
+    Json values = values_of(lists, alone);
+    if (error_ || alone) return node(values, depth + 1);
+    Json both = children;
+    both.push_back(std::move(values));
+    return node({{"type", "LOGICAL_CROSS_PRODUCT"}, {"children", std::move(both)}}, depth + 1);
+  }
+  // The same as a table: `FROM unnest([..])`.
+  NodeId unnested_table(const Json& json, size_t depth) {
+    const Json &parameters = list(json, "parameters"), &columns = list(json, "column_indexes");
+    const Json* filters = field(json, "table_filters");
+    if (parameters.size() != 1 || !list(json, "projection_ids").empty() || (filters && !filters->empty()))
+      return fail("UNNEST with filters or several lists as a table has no translation"), NodeId{};
+    return node(values_of(std::vector<const Json*>(std::max<size_t>(1, columns.size()), &parameters[0]), false), depth + 1);
+  }
+
   NodeId node(const Json& json, size_t depth) {
     if (error_) return {};
     if (depth > depth_limit)
       return fail("the plan is nested more than {} levels deep", depth_limit), NodeId{};
     const std::string name = text_of(json, "type");
+    if (name == "LOGICAL_UNNEST") return unnest(json, depth);
+    if (name == "LOGICAL_GET" && field(json, "qname") && last_name(json) == "unnest")
+      return unnested_table(json, depth);
     const size_t row = find_row(operators, name);
     if (row == std::size(operators))
       return fail("the operator {} has no translation", name.empty() ? "without a type" : name),
