@@ -41,6 +41,8 @@ class Database {
   // none. What the library refuses is the input's fault, with its message; a library that does not
   // answer is the world's.
   virtual Result<std::string> ask(const std::string& statements) = 0;
+  // The same database once more, for another thread, while this one lives; null: there is but one.
+  virtual std::unique_ptr<Database> another() { return nullptr; }
 };
 
 // A library by its path.

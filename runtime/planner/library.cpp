@@ -12,7 +12,7 @@ class Library final : public Database {
       : f_(functions), database_(database), connection_(connection) {}
   ~Library() override {
     f_.disconnect(&connection_);
-    f_.close(&database_);
+    if (database_) f_.close(&database_);
   }
   Library(const Library&) = delete;
   Library& operator=(const Library&) = delete;
@@ -36,9 +36,15 @@ class Library final : public Database {
     return result;
   }
 
+  std::unique_ptr<Database> another() override {
+    void* connection = nullptr;
+    if (f_.connect(database_, &connection) != 0) return nullptr;
+    return std::make_unique<Library>(f_, nullptr, connection);
+  }
+
  private:
   DuckdbApi f_;
-  void *database_, *connection_;
+  void *database_, *connection_;  // no database: another's
 };
 
 }  // namespace

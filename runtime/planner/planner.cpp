@@ -1,11 +1,13 @@
 #include "runtime/planner/planner.h"
 
 #include <algorithm>
+#include <future>
 #include <nlohmann/json.hpp>
 
+#include "frontend/sql/estimates.h"
 #include "libraries/base/report/utf8.h"
+#include "libraries/base/system/cancel.h"
 #include "runtime/planner/problem.h"
-#include "runtime/planner/shadow.h"
 #include "runtime/planner/statements.h"
 
 namespace rndn::planner {
@@ -50,15 +52,34 @@ Error unexpected(std::string_view what, const Error& why) {
 
 // What this file looks for in a plan; the rest is frontend/sql's.
 struct Found {
-  std::map<std::string, std::set<std::string>> reads;  // tables and columns of scans
-  const Json* parameter = nullptr;                     // the first `$1` or `?`
+  Planner::Columns reads;  // tables and columns of scans
+  bool has_parameter = false;
+  struct {
+    size_t offset = 0, length = 0;
+  } parameter;  // the first `$1` or `?`
 };
+
+Planner::Columns reads_of(const sql::Plan& plan) {
+  Planner::Columns reads;
+  for (const sql::Node& n : plan.nodes) {
+    if (n.op != sql::Operator::scan || n.table.empty()) continue;
+    std::set<std::string>& columns = reads[n.table];
+    for (uint32_t c : plan.of(n.columns))
+      if (c < n.names.count) columns.insert(plan.of(n.names)[c]);
+  }
+  return reads;
+}
+
 void look_through(const Json& json, Found& found) {
   if (json.is_object()) {
     auto is = [&](const char* key, const char* value) {
       return json.contains(key) && json[key] == value;
     };
-    if (is("expression_class", "BOUND_PARAMETER") && !found.parameter) found.parameter = &json;
+    if (is("expression_class", "BOUND_PARAMETER") && !found.has_parameter) {
+      found.has_parameter = true;
+      found.parameter = {json.value("query_location", size_t{0}),
+                         json.value("query_location_length", size_t{0})};
+    }
     if (is("type", "LOGICAL_GET") && json.contains("function_data") &&
         json["function_data"].contains("table")) {
       std::set<std::string>& columns =
@@ -74,8 +95,24 @@ void look_through(const Json& json, Found& found) {
     for (const Json& part : json) look_through(part, found);
 }
 
+// The same of a plan that has something without a translation.
+Result<void> look_through_text(const std::string& plan, Found& found) {
+  const Json json = Json::parse(plan, nullptr, false);
+  if (!json.is_object() || !json.contains("plans") || json["plans"].size() != 1)
+    return unexpected("give one plan", Error{Fault::input, plan.substr(0, 200)});
+  try {
+    look_through(json["plans"][0], found);
+  } catch (const Json::exception& wrong) {  // a field of another type than it had when this was
+                                            // written
+    return unexpected("give a plan of the form that is known", Error{Fault::input, wrong.what()});
+  }
+  return {};
+}
+
 // DuckDB writes NaN and Infinity, of which JSON knows nothing: as strings.
 std::string with_quoted_numbers(std::string json) {
+  const auto has = [&](const char* word) { return json.find(word) != json.npos; };
+  if (!has("NAN") && !has("NaN") && !has("Infinity")) return json;
   std::string out;
   bool in_string = false;
   for (size_t i = 0; i < json.size(); ++i) {
@@ -98,6 +135,19 @@ std::string with_quoted_numbers(std::string json) {
   return out;
 }
 
+Result<std::vector<ResultColumn>> describe(Database& database, std::string_view text) {
+  ASSIGN_OR_RETURN(
+      std::string answer,
+      database.ask(fmt::format(
+          "SELECT to_json(list([column_name, column_type])) FROM (DESCRIBE {}\n)", text)));
+  const Json json = Json::parse(answer, nullptr, false);
+  if (!json.is_array()) return unexpected("describe a query", Error{Fault::input, answer});
+  std::vector<ResultColumn> columns;
+  for (const Json& pair : json)
+    columns.push_back({pair.at(0).get<std::string>(), pair.at(1).get<std::string>()});
+  return columns;
+}
+
 // The first byte that no UTF-8 text has, or that DuckDB does not take; npos: none.
 size_t bad_byte(std::string_view text) {
   for (size_t at = 0; at < text.size();) {
@@ -111,7 +161,7 @@ size_t bad_byte(std::string_view text) {
 }  // namespace
 
 Planner::Planner(std::unique_ptr<Database> database)
-    : database_(std::move(database)), names_(std::make_unique<Names>()) {}
+    : database_(std::move(database)), beside_(database_->another()), names_(std::make_unique<Names>()) {}
 Planner::~Planner() = default;
 
 Result<std::unique_ptr<Planner>> Planner::open(const Options& options) {
@@ -122,20 +172,66 @@ Result<std::unique_ptr<Planner>> Planner::open(const Options& options) {
 }
 
 Result<void> Planner::set_catalog(const sql::Catalog& catalog) {
-  const double factor = shadow_factor(catalog);
-  std::map<std::string, std::string> shadows;
+  std::map<std::string, Shadow> shadows;
   std::string changes;
   *names_ = {};
   for (const sql::Table& table : catalog.tables) {
-    std::string made = shadow_statements(table, factor);
-    if (auto known = shadows_.find(table.name); known == shadows_.end() || known->second != made)
-      changes += made;
-    shadows.emplace(table.name, std::move(made));
+    Shadow empty = shadow_of(table, 1);
+    empty.rows = 0;
+    const auto known = shadows_.find(table.name);
+    const bool stays = known != shadows_.end() && known->second.has_columns_of(empty);
+    if (!stays) changes += statements_of(table.name, empty);
+    shadows.emplace(table.name, stays ? known->second : std::move(empty));
     names_->tables.push_back(table.name);
     for (const auto& [name, stored] : table.refused) names_->refused.emplace(name, stored);
   }
   for (const auto& [name, made] : shadows_)
     if (!shadows.contains(name)) changes += fmt::format("DROP TABLE {};\n", quote_name(name));
+  catalog_ = catalog;
+  return change(changes, std::move(shadows));
+}
+
+// Shadows of the tables that the plan joins, with all that is known of the columns that its order of
+// joins depends on. True: they are not what they were.
+Result<bool> Planner::make_shadows(const Planned& planned) {
+  // Of what has no translation nothing is told.
+  const Columns decisive = planned.tree ? sql::estimated_by(*planned.tree) : planned.reads;
+  const double factor = shadow_factor(catalog_);
+  std::map<std::string, Shadow> shadows = shadows_;
+  std::string changes;
+  for (const auto& [name, columns] : decisive) {
+    const sql::Table* table = catalog_.find(name);
+    if (!table) continue;
+    Shadow wanted = shadow_of(*table, factor);
+    Shadow& made = shadows[name];
+    const bool stays = wanted.rows == made.rows && wanted.has_columns_of(made);
+    uint64_t changed = 0;
+    for (size_t c = 0; c < wanted.columns.size(); ++c) {
+      Shadow::Column& column = wanted.columns[c];
+      if (!columns.contains(table->columns[c].name)) {
+        if (stays) {
+          column = made.columns[c];
+        } else if (c >= made.columns.size() || made.columns[c].values.empty()) {
+          column.values.clear();
+          column.ends_null = false;
+        }
+      }
+      changed += stays && column != made.columns[c];
+    }
+    if (wanted == made) continue;
+    const std::string change = statements_of(name, wanted, made);
+    const bool is_whole = change == statements_of(name, wanted);
+    (is_whole ? counts_.shadows : counts_.columns) += is_whole ? 1 : changed;
+    changes += change;
+    made = std::move(wanted);
+  }
+  if (changes.empty()) return false;
+  RETURN_IF_ERROR(change(changes, std::move(shadows)));
+  return true;
+}
+
+// Makes the shadows what they are to be.
+Result<void> Planner::change(const std::string& changes, std::map<std::string, Shadow> shadows) {
   if (changes.empty()) return {};
   shadows_.clear();  // a failure in the middle leaves an unknown state
   if (auto made = database_->ask(changes); !made)
@@ -182,24 +278,12 @@ Result<void> Planner::drop_views() {
   return {};
 }
 
-Result<std::vector<ResultColumn>> Planner::describe(std::string_view text) {
-  ASSIGN_OR_RETURN(
-      std::string answer,
-      database_->ask(fmt::format(
-          "SELECT to_json(list([column_name, column_type])) FROM (DESCRIBE {}\n)", text)));
-  const Json json = Json::parse(answer, nullptr, false);
-  if (!json.is_array()) return unexpected("describe a query", Error{Fault::input, answer});
-  std::vector<ResultColumn> columns;
-  for (const Json& pair : json)
-    columns.push_back({pair.at(0).get<std::string>(), pair.at(1).get<std::string>()});
-  return columns;
-}
-
 // The plan's JSON, once all tables are there.
 Result<std::string> Planner::serialize(std::string_view text, Span statement, DiagnosticSink& sink,
                                        const OpenTable& open) {
   std::set<std::string> opened;
   for (;;) {
+    ++counts_.plannings;
     auto answer =
         database_->ask(fmt::format("SELECT json_serialize_plan({}, optimize := true, skip_null := "
                                    "true, skip_empty := true, skip_default := true)",
@@ -248,35 +332,40 @@ Result<Planned> Planner::plan(std::string_view text, Span statement, DiagnosticS
     return said;
   }
   Planned planned;
+  // The columns of the result do not depend on what is learnt of the tables: where there are two
+  // connections they are asked for meanwhile.
+  std::future<Result<std::vector<ResultColumn>>> described;
   for (bool is_again = false;; is_again = true) {
     ASSIGN_OR_RETURN(std::string answer, serialize(text, statement, sink, open));
-    answer = with_quoted_numbers(std::move(answer));
-    const Json json = Json::parse(answer, nullptr, false);
-    if (!json.is_object() || !json.contains("plans") || json["plans"].size() != 1)
-      return unexpected("give one plan", Error{Fault::input, answer.substr(0, 200)});
+    planned.plan = with_quoted_numbers(std::move(answer));
+    if (beside_ && !is_again)
+      described = std::async(std::launch::async, [this, text, token = CancelToken::current()] {
+        const CancelScope scope(token);
+        return errors_of([&] { return describe(*beside_, text); });
+      });
     Found found;
-    try {
-      look_through(json["plans"][0], found);
-    } catch (const Json::exception& wrong) {  // a field of another type than it had when this was
-                                              // written
-      return unexpected("give a plan of the form that is known", Error{Fault::input, wrong.what()});
+    auto tree = sql::read_plan(planned.plan);
+    if (tree) {
+      planned.tree = *std::move(tree);
+      found.reads = reads_of(*planned.tree);
+    } else {
+      planned.tree.reset();
+      RETURN_IF_ERROR(look_through_text(planned.plan, found));
     }
-    if (found.parameter) {
-      sink.error("sql-parameter",
-                 place(found.parameter->value("query_location", size_t{0}),
-                       found.parameter->value("query_location_length", size_t{0})),
+    if (found.has_parameter) {
+      sink.error("sql-parameter", place(found.parameter.offset, found.parameter.length),
                  "a parameter has no value here");
       return said;
     }
     planned.reads = std::move(found.reads);
-    planned.plan = std::move(answer);
-    if (is_again || !learn) break;
-    ASSIGN_OR_RETURN(const bool learnt, learn(planned));
-    if (!learnt) break;
+    if (is_again) break;
+    if (learn) RETURN_IF_ERROR(learn(planned));
+    ASSIGN_OR_RETURN(const bool changed, make_shadows(planned));
+    if (!changed) break;
   }
   // Whatever has a plan and columns is a query: CREATE, INSERT, SET and their like have a plan
   // only.
-  auto columns = describe(text);
+  auto columns = described.valid() ? described.get() : describe(*database_, text);
   if (!columns) {
     if (columns.error().fault != Fault::input) return columns.error();
     const size_t word = std::min(text.find_first_of(" \t\r\n("), text.size());

@@ -51,11 +51,11 @@ static_assert(std::size(shapes) == 0
 );
 #undef SQL_TYPE
 
-// An expression over the row number i for a column of a table with `rows` rows: `distinct` values,
-// evenly apart from the least to the greatest where these are known; NULL for a column of which
+// An expression over the row number # for a column of a table with `rows` rows: `distinct` values,
+// evenly apart from the least to the greatest where these are known; empty for a column of which
 // nothing is.
 std::string column_expression(const sql::Column& column, uint64_t rows, double factor) {
-  if (!column.distinct) return "NULL";
+  if (!column.distinct) return "";
   const auto shape = std::find_if(std::begin(shapes), std::end(shapes),
                                   [&](const Shape& s) { return s.type == column.type.id; });
   const double unit =
@@ -65,7 +65,7 @@ std::string column_expression(const sql::Column& column, uint64_t rows, double f
   if (column.type.id == sql::TypeId::decimal && column.type.width < 5)
     distinct = std::min(distinct, static_cast<uint64_t>(std::pow(10.0, column.type.width)) - 1);
   distinct = std::max<uint64_t>(distinct, 1);
-  std::string x = fmt::format("(i % {})", distinct);
+  std::string x = fmt::format("(# % {})", distinct);
   if (column.float_min && column.float_max &&
       std::isfinite(*column.float_max - *column.float_min)) {
     x = fmt::format("({:e} + {} * {:e})", *column.float_min, x,
@@ -89,10 +89,12 @@ std::string column_expression(const sql::Column& column, uint64_t rows, double f
                                        : "({} + {} * {} // {})"),
                       least, x, span, std::max<uint64_t>(distinct - 1, 1));
   }
-  const std::string value = fmt::format(fmt::runtime(shape->values), x, sql::type_name(column.type), unit);
-  // The planner folds what cannot be null: one is, where some may be.
-  const bool may_be_null = column.has_nulls || !column.distinct;
-  return may_be_null ? fmt::format("CASE WHEN i + 1 < {} THEN {} END", rows, value) : value;
+  return fmt::format(fmt::runtime(shape->values), x, sql::type_name(column.type), unit);
+}
+
+std::string with_row_number(std::string values, std::string_view number) {
+  if (values.empty()) return "NULL";
+  return values.replace(values.find('#'), 1, number);
 }
 
 }  // namespace
@@ -110,18 +112,54 @@ uint64_t scaled(uint64_t count, double factor) {
                   static_cast<uint64_t>(std::llround(static_cast<double>(count) * factor)));
 }
 
-std::string shadow_statements(const sql::Table& table, double factor) {
-  const uint64_t rows = scaled(table.rows, factor);
+bool Shadow::has_columns_of(const Shadow& other) const {
+  return std::equal(columns.begin(), columns.end(), other.columns.begin(), other.columns.end(),
+                    [](const Column& a, const Column& b) { return a.name == b.name && a.type == b.type; });
+}
+
+Shadow shadow_of(const sql::Table& table, double factor) {
+  Shadow shadow{.columns = {}, .rows = scaled(table.rows, factor)};
+  for (const sql::Column& column : table.columns)
+    // The planner folds what cannot be null: one is, where some may be.
+    shadow.columns.push_back({.name = quote_name(column.name),
+                              .type = sql::type_name(column.type),
+                              .values = column_expression(column, shadow.rows, factor),
+                              .ends_null = column.has_nulls});
+  return shadow;
+}
+
+std::string statements_of(const std::string& table, const Shadow& shadow) {
   std::string columns, values;
-  for (const sql::Column& column : table.columns) {
+  for (const Shadow::Column& c : shadow.columns) {
     const char* comma = columns.empty() ? "" : ", ";
-    columns += fmt::format("{}{} {}", comma, quote_name(column.name), sql::type_name(column.type));
-    values += comma + column_expression(column, rows, factor);
+    columns += fmt::format("{}{} {}", comma, c.name, c.type);
+    const std::string value = with_row_number(c.values, "i");
+    values += comma + (c.ends_null ? fmt::format("CASE WHEN i + 1 < {} THEN {} END", shadow.rows, value)
+                                   : value);
   }
-  const std::string name = quote_name(table.name);
+  const std::string name = quote_name(table);
   std::string text = fmt::format("CREATE OR REPLACE TABLE {} ({});\n", name, columns);
-  if (rows)
-    text += fmt::format("INSERT INTO {} SELECT {} FROM range({}) r(i);\n", name, values, rows);
+  if (shadow.rows)
+    text += fmt::format("INSERT INTO {} SELECT {} FROM range({}) r(i);\n", name, values, shadow.rows);
+  return text;
+}
+
+std::string statements_of(const std::string& table, const Shadow& shadow, const Shadow& made) {
+  constexpr size_t part = 3;  // a column alone costs as much as 3 in a table
+  if (!shadow.has_columns_of(made) || shadow.rows != made.rows) return statements_of(table, shadow);
+  std::string text;
+  size_t changed = 0;
+  for (size_t c = 0; c < shadow.columns.size(); ++c) {
+    const Shadow::Column& column = shadow.columns[c];
+    if (column == made.columns[c]) continue;
+    if (column.ends_null || ++changed * part > shadow.columns.size())
+      return statements_of(table, shadow);
+    text += fmt::format(
+        "CREATE OR REPLACE SEQUENCE rndn_row MINVALUE 0 START 0;\n"
+        "ALTER TABLE {} ALTER COLUMN {} SET DATA TYPE {} USING {};\n",
+        quote_name(table), column.name, column.type,
+        with_row_number(column.values, "nextval('rndn_row')"));
+  }
   return text;
 }
 

@@ -5,10 +5,13 @@
 // of the real ones. All tables are scaled by one factor, so that the largest has 50,000 rows;
 // a column that has nulls, or of which nothing is known, ends with one;
 // nothing that counts at most 1,000 is scaled, and nothing is scaled below 1,000: rows or distinct
-// values. Columns that nothing is known of are NULL: the catalog knows those that a query reads.
+// values. Columns that nothing is known of are NULL, and so are those that no order of joins has
+// depended on yet: a table's cells are what a shadow costs, 10 ns each, twice that where they have
+// values.
 // No keys are declared, since rows of composite keys would collide.
 #pragma once
 #include <string>
+#include <vector>
 
 #include "frontend/sql/catalog.h"
 
@@ -21,7 +24,24 @@ inline constexpr uint64_t shadow_floor = 1000;
 double shadow_factor(const sql::Catalog& catalog);
 // `count`, scaled.
 uint64_t scaled(uint64_t count, double factor);
+struct Shadow {
+  struct Column {
+    std::string name, type;  // as CREATE TABLE has them
+    std::string values;      // made of the row's number, which is `#`; empty: NULL
+    bool ends_null = false;  // the last row has none
+    bool operator==(const Column&) const = default;
+  };
+  std::vector<Column> columns;
+  uint64_t rows = 0;
+  bool operator==(const Shadow&) const = default;
+  bool has_columns_of(const Shadow& other) const;  // by name and type
+};
+// With all that is known of the table.
+Shadow shadow_of(const sql::Table& table, double factor);
 // The statements that make (or replace) the table.
-std::string shadow_statements(const sql::Table& table, double factor);
+std::string statements_of(const std::string& table, const Shadow& shadow);
+// The same where it is there as `made`: a few columns are changed alone. What the planner knows of
+// the table is the same either way.
+std::string statements_of(const std::string& table, const Shadow& shadow, const Shadow& made);
 
 }  // namespace rndn::planner

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <bit>
+#include <utility>
 
 namespace rndn::runtime {
 
@@ -52,39 +53,33 @@ Result<planner::Planned> SqlQueries::plan(
         known != opened_by_.end() && known->second != call.function) {
       ASSIGN_OR_RETURN([[maybe_unused]] const bool opened, open(name));
     }
-  auto learn = [&](const planner::Planned& first) -> Result<bool> {
+  auto learn = [&](const planner::Planned& first) -> Result<void> {
     bool learnt;
     {
       auto loading = timings.measure(Phase::data, "columns of the query");
       auto reads = first.reads;
-      ASSIGN_OR_RETURN(auto some, choose_ranges(first.plan, reads, timings));
+      ASSIGN_OR_RETURN(auto some, choose_ranges(first.tree, reads, timings));
       ASSIGN_OR_RETURN(learnt, catalog_.learn(reads, shown_));
       if (!some.empty()) {
         learnt = true;
         ranges = std::make_shared<const data::OverlaidTables::Sources>(std::move(some));
       }
     }
-    if (learnt) RETURN_IF_ERROR(planner_->set_catalog(catalog_.catalog()));
-    return learnt;
+    return learnt ? planner_->set_catalog(catalog_.catalog()) : Result<void>();
   };
   return planner_->plan(text, statement, sink, open, learn);
 }
 
 Result<data::OverlaidTables::Sources> SqlQueries::choose_ranges(
-    const std::string& plan_text, std::map<std::string, std::set<std::string>>& reads,
+    const std::optional<sql::Plan>& plan, std::map<std::string, std::set<std::string>>& reads,
     Timings& timings) {
   data::OverlaidTables::Sources some;
-  std::optional<sql::Plan> plan;
+  if (!plan) return some;  // said when it is translated
   for (auto at = reads.begin(); at != reads.end();) {
     const std::vector<std::string> columns(at->second.begin(), at->second.end());
     const std::string table = at->first;
     const auto kept = at++;
     if (!RangeReads::has_choice(*catalog_.source(), table, columns)) continue;
-    if (!plan) {
-      auto read = sql::read_plan(plan_text);
-      if (!read) break;  // said when it is translated
-      plan = *std::move(read);
-    }
     ASSIGN_OR_RETURN(auto choice, range_reads_.choose(*catalog_.source(), *plan, table, columns));
     if (!choice) continue;
     auto said = timings.measure(Phase::data, fmt::format("{} of {} ranges of {}", choice->needed,
@@ -168,8 +163,12 @@ Result<const SqlQuery*> SqlQueries::prepare(Span statement, const SourceManager&
                error.message);
     return Error{Fault::input, ""};
   };
-  auto plan = sql::read_plan(query->planned.plan, &place);
-  if (!plan) return refused(plan.error());
+  if (!query->planned.tree) {
+    auto plan = sql::read_plan(query->planned.plan, &place);
+    if (!plan) return refused(plan.error());
+    query->planned.tree = *std::move(plan);
+  }
+  const std::optional<sql::Plan> plan = std::exchange(query->planned.tree, std::nullopt);
   auto translation = sql::translate(*plan, catalog_.catalog(), names, &place);
   if (!translation) return refused(translation.error());
   query->translation = *std::move(translation);

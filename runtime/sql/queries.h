@@ -5,8 +5,8 @@
 //   SqlQueries::Until::program, sink, timings)); q->translation->program;      // HorseIR
 //
 // A text is planned once with what is known of the tables. Then the columns that it reads are
-// loaded, since it is about to be run, and it is planned again if their statistics were new: join
-// orders come from the data. A text that comes again costs a look-up, unless it depends on the
+// loaded, since it is about to be run, and it is planned again if its joins depend on what was new:
+// join orders come from the data. A text that comes again costs a look-up, unless it depends on the
 // clock or on chance (planner/statements.h): then it is planned anew. The planner opens with the
 // first text (0.1 s). A view is known by its text alone, which is planned when a query names it:
 // what it reads may come, go and change until then. Of large tables of files a query may read those
@@ -67,6 +67,9 @@ class SqlQueries {
   Result<void> set_source(std::shared_ptr<data::Source> source, std::string_view renewed = {});
   // Who hears of the columns of the queries to come while others are loaded.
   void show(data::Shown shown) { shown_ = std::move(shown); }
+  planner::Planner::Counts planner_counts() const {
+    return planner_ ? planner_->counts() : planner::Planner::Counts();
+  }
   // The tables that queries may name.
   const sql::Catalog& catalog() const { return catalog_.catalog(); }
 
@@ -93,9 +96,9 @@ class SqlQueries {
   Result<planner::Planned> plan(std::string_view text, Span statement, DiagnosticSink& sink, Timings& timings,
                                 std::shared_ptr<const data::OverlaidTables::Sources>& ranges);
   // Takes the tables of which some ranges are read out of `reads`.
-  Result<data::OverlaidTables::Sources> choose_ranges(const std::string& plan,
-                                                      std::map<std::string, std::set<std::string>>& reads,
-                                                      Timings& timings);
+  Result<data::OverlaidTables::Sources> choose_ranges(
+      const std::optional<sql::Plan>& plan, std::map<std::string, std::set<std::string>>& reads,
+      Timings& timings);
   // Whether all that a query would read of such tables is in memory by now.
   bool is_all_loaded(const SqlQuery& query) const;
 

@@ -40,7 +40,7 @@ class ShadowTables : public testing::Test {
     return answer ? *answer : "";
   }
   void make(const sql::Catalog& c) {
-    for (const sql::Table& table : c.tables) ask(shadow_statements(table, shadow_factor(c)));
+    for (const sql::Table& table : c.tables) ask(statements_of(table.name, shadow_of(table, shadow_factor(c))));
   }
 
   std::unique_ptr<Database> database_;
@@ -145,6 +145,53 @@ TEST_F(ShadowTables, HaveValuesOfEveryType) {
         << sql::type_name(type);
     EXPECT_EQ(ask("select typeof(wide) from \"every \"\"type\" limit 1"), sql::type_name(type));
   }
+}
+
+// A column that becomes known later is changed in the table that is there. Rows, and what DuckDB
+// knows of them, are those of a table that is made at once.
+TEST_F(ShadowTables, ChangedAloneAreAsMadeAtOnce) {
+  const sql::Catalog catalog = shop();
+  const double factor = shadow_factor(catalog);
+  for (const sql::Table& table : catalog.tables) {
+    const Shadow whole = shadow_of(table, factor);
+    auto facts = [&] {
+      std::string all = ask(fmt::format("select md5(string_agg({0}::varchar, ',' order by rowid)) from {0}", table.name));
+      for (const Shadow::Column& c : whole.columns)
+        all += "\n" + ask(fmt::format("select stats({})::varchar from {} limit 1", c.name, table.name));
+      return all;
+    };
+    ask(statements_of(table.name, whole));
+    const std::string expected = facts();
+    EXPECT_THAT(expected, testing::HasSubstr("approx_unique"));
+    Shadow made = whole;
+    for (Shadow::Column& c : made.columns) c.values.clear();
+    ask(statements_of(table.name, made));
+    EXPECT_NE(facts(), expected);
+    for (size_t c = 0; c < whole.columns.size(); ++c) {
+      const Shadow before = made;
+      made.columns[c] = whole.columns[c];
+      const std::string change = statements_of(table.name, made, before);
+      EXPECT_EQ(change.find("INSERT") == change.npos, whole.columns.size() >= 3) << change;
+      ask(change);
+    }
+    EXPECT_EQ(facts(), expected) << table.name;
+  }
+}
+
+// What cannot be changed alone is made at once: other rows, a null at the end, many columns.
+TEST_F(ShadowTables, AreMadeAnewWhereMuchChanges) {
+  const sql::Catalog catalog = shop();
+  const Shadow orders = shadow_of(catalog.tables[0], shadow_factor(catalog));
+  EXPECT_EQ(statements_of("orders", orders, orders), "");
+  Shadow other = orders;
+  other.rows = 7;
+  EXPECT_EQ(statements_of("orders", other, orders), statements_of("orders", other));
+  other = orders;
+  other.columns[1].ends_null = true;
+  EXPECT_EQ(statements_of("orders", other, orders), statements_of("orders", other));
+  other = orders;
+  other.columns[0].values = other.columns[1].values = "#";
+  EXPECT_EQ(statements_of("orders", other, orders), statements_of("orders", other));
 }
 
 }  // namespace

@@ -224,6 +224,24 @@ TEST_F(Queries, ThatComeAgainCostNoPlanning) {
   EXPECT_EQ(spent(Phase::planner) + spent(Phase::translate) + spent(Phase::data), 0u);
 }
 
+// The 22 queries, each once, in one session. Figures that may only go down.
+TEST_F(Queries, OfTpchMakeFewShadows) {
+  for (int number = 1; number <= 22; ++number) {
+    auto text = read_file(fmt::format("{}/tpch/sql/q{:02}.sql", RNDN_SOURCE_DIR, number));
+    ASSERT_TRUE(text);
+    const auto statements = planner::split_statements(*text);
+    ASSERT_TRUE(prepare(text->substr(0, statements[0].end), SqlQueries::Until::plan)) << number;
+    if (number == 1) {
+      EXPECT_EQ(queries_->planner_counts().plannings, 1u);
+      EXPECT_EQ(queries_->planner_counts().shadows, 0u);  // it joins nothing
+    }
+  }
+  const planner::Planner::Counts counts = queries_->planner_counts();
+  EXPECT_EQ(counts.plannings, 33u);
+  EXPECT_EQ(counts.shadows, 8u);
+  EXPECT_EQ(counts.columns, 13u);
+}
+
 TEST_F(Queries, ThatDependOnTheClockArePlannedEveryTime) {
   using Until = SqlQueries::Until;
   for (const char* text :

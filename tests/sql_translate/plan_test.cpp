@@ -5,6 +5,7 @@
 #include <random>
 
 #include "frontend/frontend.h"
+#include "frontend/sql/estimates.h"
 #include "frontend/sql/translate.h"
 #include "libraries/base/system/files.h"
 #include "tests/support/random_seeds.h"
@@ -15,6 +16,7 @@ namespace {
 std::string error_of(std::string_view json) {
   const Result<Plan> plan = read_plan(json);
   if (!plan) return plan.error().message;
+  for (const auto& [table, columns] : estimated_by(*plan)) EXPECT_NE(table, "");
   Catalog catalog;
   Table t{.name = "t", .rows = 3};
   t.columns.push_back({.name = "a", .type = {TypeId::bigint}, .stored = hir::BasicType::i64});
@@ -59,6 +61,29 @@ std::string window(std::string_view kind, std::string_view more) {
 }
 
 TEST(Plan, ScanAndProjectionAreRead) { EXPECT_EQ(error_of(project(column)), ""); }
+
+// The columns that estimates of rows come from, of plans that other tests keep.
+TEST(Estimates, ComeFromJoinsAndWhatIsBelowThem) {
+  using Columns = std::map<std::string, std::set<std::string>>;
+  const auto of = [](const std::string& name) {
+    const auto text = read_file(RNDN_SOURCE_DIR "/tests/sql_translate/plans/" + name + ".json");
+    EXPECT_TRUE(text) << name;
+    const Result<Plan> plan = read_plan(*text);
+    EXPECT_TRUE(plan) << name;
+    return estimated_by(*plan);
+  };
+  EXPECT_EQ(of("q01"), Columns());  // nothing is joined: neither groups nor filters count
+  EXPECT_EQ(of("q06"), Columns());
+  // Dates by order, and what is only added up, do not count, nor do groups above all joins.
+  EXPECT_EQ(of("q03"), (Columns{{"customer", {"c_custkey", "c_mktsegment"}},
+                                {"lineitem", {"l_orderkey"}},
+                                {"orders", {"o_custkey", "o_orderkey"}}}));
+  // Keys of a subquery's groups count, by way of projections.
+  EXPECT_EQ(of("q18")["lineitem"], (std::set<std::string>{"l_orderkey"}));
+  // IN and OR leave a fixed part; equality does not.
+  EXPECT_EQ(of("q19"), (Columns{{"lineitem", {"l_partkey", "l_shipinstruct"}}, {"part", {"p_partkey"}}}));
+  EXPECT_EQ(of("q13"), (Columns{{"customer", {"c_custkey"}}, {"orders", {"o_custkey"}}}));
+}
 
 TEST(Plan, IsTextForPeople) {
   auto text = [](const std::string& name) {
