@@ -373,6 +373,17 @@ class CachedLoader : public TableLoader {
     return inner_->describe(table, column, row);
   }
 
+  // What is not kept on disk goes through.
+  Result<std::vector<Column>> load(size_t table, std::span<const size_t> columns,
+                                   const Shown& shown) override {
+    return is_kept(table) ? load(table, columns) : inner_->load(table, columns, shown);
+  }
+  std::vector<RowRange> ranges(size_t table, std::span<const size_t> columns) const override {
+    return is_kept(table) ? std::vector<RowRange>() : inner_->ranges(table, columns);
+  }
+  std::unique_ptr<TableLoader> of_ranges(size_t table, std::span<const size_t> ranges) const override {
+    return is_kept(table) ? nullptr : inner_->of_ranges(table, ranges);
+  }
   Result<std::vector<Column>> load(size_t table, std::span<const size_t> columns) override {
     std::vector<std::optional<Column>> found;
     std::vector<std::string> fingerprints;
@@ -410,6 +421,7 @@ class CachedLoader : public TableLoader {
   }
 
  private:
+  bool is_kept(size_t table) const { return !inner_->fingerprint(table, 0).empty(); }
   // Whether a column read from disk is of the schema's type, and its keys lead to rows that exist.
   bool fits(size_t table, size_t position, const Column& column) {
     const ColumnSchema& schema = this->schema().tables[table].columns[position];

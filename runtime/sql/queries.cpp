@@ -75,6 +75,7 @@ Result<data::OverlaidTables::Sources> SqlQueries::choose_ranges(
     Timings& timings) {
   data::OverlaidTables::Sources some;
   if (!plan) return some;  // said when it is translated
+  if (!catalog_.source()) return some;
   for (auto at = reads.begin(); at != reads.end();) {
     const std::vector<std::string> columns(at->second.begin(), at->second.end());
     const std::string table = at->first;
