@@ -224,6 +224,10 @@ class Session::SendsAhead {
   SendsAhead(Session& session, const RunOptions& options, Timings& timings) : queries_(session.queries()) {
     if (session.choice_->is_cpu() || !options.engine.cache) return;
     queries_.show([&](const data::Column& column) {
+      if (session.choice_->is_starting()) {
+        auto waiting = timings.measure(Phase::overhead, "the device starts");
+        if (!session.open_engine(options)) return;
+      }
       auto scope = timings.measure(Phase::transfer, "a column, while others are read");
       if (auto engine = session.open_engine(options)) (*engine)->send_ahead(column, options.engine.encode);
     });

@@ -10,6 +10,7 @@
 
 #include "libraries/base/system/parallel.h"
 #include "runtime/cuda/cuda_device.h"
+#include "runtime/device/streams.h"
 
 namespace rndn::cuda {
 namespace {
@@ -245,6 +246,42 @@ TEST_F(FakeDriver, SmallCopiesGoStraightLargeOnesThroughPinnedSlots) {
   check(large);  // slots are kept
   EXPECT_LE(calls("cuMemHostAlloc").size(), 2 * std::min(16u, hardware_threads()));
   EXPECT_EQ(calls("cuEventSynchronize").size(), 2 * 151 - calls("cuMemHostAlloc").size());
+}
+
+TEST_F(FakeDriver, CopiesBesideTheWorkAreOrderedByEvents) {
+  auto d = open_device();
+  ASSERT_TRUE(d);
+  auto all = calls();
+  EXPECT_EQ(std::count(all.begin(), all.end(), "cuStreamCreate:1"), 2);
+  device::Streams* const streams = device::streams_of(**d);
+  ASSERT_NE(streams, nullptr);
+  auto address = (*d)->allocate(8);
+  ASSERT_TRUE(address);
+  const size_t before = calls().size();
+  const char bytes[8] = "columns";
+  auto used = streams->record_event(device::Stream::work);
+  ASSERT_TRUE(used);
+  ASSERT_TRUE(streams->wait_event(device::Stream::copies, *used));
+  ASSERT_TRUE(streams->send(*address, bytes, 8));
+  auto sent = streams->record_event(device::Stream::copies);
+  ASSERT_TRUE(sent);
+  ASSERT_TRUE(streams->wait_event(device::Stream::work, *sent));
+  ASSERT_TRUE(streams->wait_event(device::Stream::work, device::Event::none));
+  all = calls();
+  EXPECT_THAT(std::vector(all.begin() + static_cast<std::ptrdiff_t>(before), all.end()),
+              ElementsAre("cuEventCreate", "cuEventRecord", "cuStreamWaitEvent:0", "cuMemcpyHtoDAsync:8",
+                          "cuEventCreate", "cuEventRecord", "cuStreamWaitEvent:0"));
+  // Events are used again: an old one stands for a later one of its stream.
+  for (int i = 0; i < 200; ++i) ASSERT_TRUE(streams->record_event(device::Stream::copies));
+  ASSERT_TRUE(streams->wait_event(device::Stream::work, *sent));
+  all = calls();
+  EXPECT_LE(std::count(all.begin(), all.end(), "cuEventCreate"), 80);
+  ASSERT_TRUE((*d)->begin_graph());
+  EXPECT_FALSE(streams->wait_event(device::Stream::work, *sent));
+  EXPECT_FALSE(streams->send(*address, bytes, 8));
+  EXPECT_FALSE(streams->record_event(device::Stream::copies));
+  ASSERT_TRUE((*d)->end_graph());
+  ASSERT_TRUE((*d)->free(*address));
 }
 
 TEST_F(FakeDriver, AFailedPieceFailsTheCopy) {
