@@ -294,6 +294,7 @@ Relation Translator::cross(const Relation& a, const Relation& b) {
   if (a.space == one_row || b.space == one_row) return side_by_side(a, b);
   Relation left = compact(a), right = compact(b);
   const Pairs all = pairs(left, right, {}, {});
+  if (error_) return {};
   pick(left, all.left);
   pick(right, all.right);
   return side_by_side(left, right);

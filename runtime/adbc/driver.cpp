@@ -122,6 +122,13 @@ auto served(AdbcConnection* handle, Work&& work) {
 
 const char* text(const char* value, const char* what) { return &required(value, what); }
 
+// What is made is nobody's where there is no place for it: that is looked at before.
+template <class Record, class Make>
+void answer(Record* out, Make&& make) {
+  required(out, "the place of an answer");
+  *out = make();
+}
+
 // ---- options
 
 // An option's value as a text, in each form that there is a setter for.
@@ -210,7 +217,7 @@ AdbcStatusCode get_info(AdbcConnection* handle, const uint32_t* codes, size_t co
                         ArrowArrayStream* out, AdbcError* error) {
   return guarded(error, [&] {
     opened(handle);
-    required(out, "the stream of an answer") = info({codes, codes ? count : 0});
+    answer(out, [&] { return info({codes, codes ? count : 0}); });
   });
 }
 AdbcStatusCode get_objects(AdbcConnection* handle, int depth, const char* catalog,
@@ -223,8 +230,9 @@ AdbcStatusCode get_objects(AdbcConnection* handle, int depth, const char* catalo
       filter.types.emplace();
       for (; *types; ++types) filter.types->emplace_back(*types);
     }
-    required(out, "the stream of an answer") =
-        served(handle, [&](auto& session) { return objects(session, depth, filter); });
+    answer(out, [&] {
+      return served(handle, [&](auto& session) { return objects(session, depth, filter); });
+    });
   });
 }
 AdbcStatusCode get_table_schema(AdbcConnection* handle, const char* catalog, const char* schema,
@@ -245,7 +253,7 @@ AdbcStatusCode get_table_schema(AdbcConnection* handle, const char* catalog, con
 AdbcStatusCode get_table_types(AdbcConnection* handle, ArrowArrayStream* out, AdbcError* error) {
   return guarded(error, [&] {
     opened(handle);
-    required(out, "the stream of an answer") = table_types();
+    answer(out, table_types);
   });
 }
 AdbcStatusCode get_statistics(AdbcConnection* handle, const char* catalog, const char* schema,
@@ -253,15 +261,18 @@ AdbcStatusCode get_statistics(AdbcConnection* handle, const char* catalog, const
                               AdbcError* error) {
   return guarded(error, [&] {
     const Filter filter{catalog, schema, table};
-    required(out, "the stream of an answer") = served(
-        handle, [&](auto& session) { return statistics(session, filter, approximate != 0); });
+    answer(out, [&] {
+      return served(handle, [&](auto& session) {
+        return statistics(session, filter, approximate != 0);
+      });
+    });
   });
 }
 AdbcStatusCode get_statistic_names(AdbcConnection* handle, ArrowArrayStream* out,
                                    AdbcError* error) {
   return guarded(error, [&] {
     opened(handle);
-    required(out, "the stream of an answer") = statistic_names();
+    answer(out, statistic_names);
   });
 }
 AdbcStatusCode read_partition(AdbcConnection* handle, const uint8_t*, size_t, ArrowArrayStream*,
@@ -320,7 +331,7 @@ AdbcStatusCode execute_query(AdbcStatement* handle, ArrowArrayStream* out, int64
 }
 AdbcStatusCode execute_schema(AdbcStatement* handle, ArrowSchema* out, AdbcError* error) {
   return guarded(error, [&] {
-    required(out, "the schema of an answer") = held(handle)->result_schema();
+    answer(out, [&] { return held(handle)->result_schema(); });
   });
 }
 AdbcStatusCode execute_partitions(AdbcStatement* handle, ArrowSchema*, AdbcPartitions*, int64_t*,
@@ -332,7 +343,7 @@ AdbcStatusCode execute_partitions(AdbcStatement* handle, ArrowSchema*, AdbcParti
 }
 AdbcStatusCode get_parameter_schema(AdbcStatement* handle, ArrowSchema* out, AdbcError* error) {
   return guarded(error, [&] {
-    required(out, "the schema of an answer") = held(handle)->parameter_schema();
+    answer(out, [&] { return held(handle)->parameter_schema(); });
   });
 }
 AdbcStatusCode statement_cancel(AdbcStatement* handle, AdbcError* error) {

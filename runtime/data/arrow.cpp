@@ -8,6 +8,7 @@
 #include <optional>
 #include <unordered_map>
 
+#include "libraries/base/report/utf8.h"
 #include "libraries/base/system/parallel.h"
 #include "runtime/data/arrow_values.h"
 
@@ -275,6 +276,8 @@ class ArrowLoader final : public TableLoader {
       const std::string name = called == ArrowNames::places ? fmt::format("c{}", c + 1)
                                                             : std::string(name_of(column));
       if (name.empty()) return input_error("{}: column {} has no name", place, c + 1);
+      if (!is_speakable(name))
+        return input_error("{}: the name of column {} is no text in UTF-8", place, c + 1);
       const auto [before, is_new] = names.emplace(lower(name), c);
       if (!is_new)
         return input_error("{}: columns {} and {} are both called `{}`", place, before->second + 1,
@@ -364,6 +367,8 @@ class ArrowLoader final : public TableLoader {
 
 Result<std::unique_ptr<TableLoader>> open_arrow(const std::string& table, ArrowStream stream,
                                                 ArrowNames names) {
+  if (!is_speakable(table))
+    return usage_error("the name of a table is a text in UTF-8, not empty and without bytes of 0");
   const std::string place = fmt::format("table `{}`", table);
   ASSIGN_OR_RETURN(Chunks chunks, Chunks::take(std::move(stream), place));
   auto loader = std::make_unique<ArrowLoader>();

@@ -5,6 +5,7 @@
 #include <filesystem>
 #include <map>
 
+#include "libraries/base/report/utf8.h"
 #include "libraries/base/system/files.h"
 #include "runtime/data/cache.h"
 #include "runtime/data/text_file.h"
@@ -325,6 +326,11 @@ Result<void> check_path(const std::string& text, std::span<const Scheme> schemes
   return usage_error("there is no source `{}`: expected {}", text, source_forms(schemes, options));
 }
 
+Result<void> check_name(const std::string& table) {
+  if (is_speakable(table)) return {};
+  return usage_error("the name of a table is a text in UTF-8, not empty and without bytes of 0");
+}
+
 Result<std::pair<std::string, std::string>> parse_table(const std::string& text) {
   const size_t equals = text.find('=');
   if (equals == text.npos || equals == 0 || equals + 1 == text.size())
@@ -365,6 +371,7 @@ Result<std::shared_ptr<Source>> open_source(const SourceNames& names,
   }
   for (const std::string& text : names.tables) {
     ASSIGN_OR_RETURN(const auto table, parse_table(text));
+    RETURN_IF_ERROR(check_name(table.first));
     ASSIGN_OR_RETURN(Loader loader, open_file(table.second, table.first, for_files));
     loaders.push_back(std::move(loader));
   }
@@ -375,6 +382,7 @@ Result<std::shared_ptr<Source>> open_source(const SourceNames& names,
 Result<std::shared_ptr<Source>> open_table(const std::string& table, const std::string& path,
                                            const SourceOptions& options,
                                            const std::string& file_cache) {
+  RETURN_IF_ERROR(check_name(table));
   SourceOptions for_files = options;
   if (for_files.cache.empty()) for_files.cache = file_cache;
   ASSIGN_OR_RETURN(Loader loader, open_file(path, table, for_files));

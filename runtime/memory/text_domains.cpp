@@ -191,9 +191,11 @@ std::optional<uint32_t> Domain::code_of(std::string_view wanted, const TextTools
   }
   if (codes_.empty()) {
     *tools.walked += count_ - first;
-    codes_.reserve(count_ - first);
+    std::unordered_map<std::string_view, uint32_t> codes;
+    codes.reserve(count_ - first);
     // Texts of dictionaries and of programs, which stay where they are.
-    for (uint32_t i = first; i < count_; ++i) codes_.emplace(reader(*this, i), i);
+    for (uint32_t i = first; i < count_; ++i) codes.emplace(reader(*this, i), i);
+    codes_ = std::move(codes);  // all of them
   }
   auto at = codes_.find(wanted);
   return at == codes_.end() ? std::nullopt : std::optional(at->second);
@@ -354,18 +356,19 @@ Result<void> Domain::rank(const TextTools& tools) {
     return {};
   }
   *tools.walked += count_;
-  std::vector<uint32_t> order(count_), ranks(count_);
+  std::vector<uint32_t> order(count_), ranks(count_), first;
   std::vector<std::string> texts;
   TextReader reader;
   for (uint32_t i = 0; i < count_; ++i) texts.emplace_back(reader(*this, i));
   std::iota(order.begin(), order.end(), 0u);
   std::stable_sort(order.begin(), order.end(), [&](uint32_t a, uint32_t b) { return texts[a] < texts[b]; });
   for (uint64_t i = 0; i < count_; ++i) {
-    if (i == 0 || texts[order[i]] != texts[order[i - 1]]) first_.push_back(order[i]);
-    ranks[order[i]] = static_cast<uint32_t>(first_.size() - 1);
+    if (i == 0 || texts[order[i]] != texts[order[i - 1]]) first.push_back(order[i]);
+    ranks[order[i]] = static_cast<uint32_t>(first.size() - 1);
   }
-  distinct_count_ = first_.size();
   ASSIGN_OR_RETURN(ranks_, upload(tools, ranks.data(), count_ * 4));
+  first_ = std::move(first);
+  distinct_count_ = first_.size();
   return {};
 }
 
@@ -428,14 +431,15 @@ Result<device::Address> Domain::translation(const DomainPtr& to, const TextTools
   Translation& known = translations_[to.get()];
   if (known.table && known.to.lock() == to) return known.table->address;
   if (to->inserted_into().get() == this) {  // the codes between two inserted texts follow each other
-    ASSIGN_OR_RETURN(known.table, tools.arena.allocate(count_ * 4));
+    ASSIGN_OR_RETURN(BufferPtr table, tools.arena.allocate(count_ * 4));
     for (uint64_t k = 0, at = 0; k <= to->firsts_.size(); ++k) {  // after k of them
       const uint64_t end = k < to->firsts_.size() ? to->firsts_[k] - k : count_;
       if (end == at) continue;
       ASSIGN_OR_RETURN(const operators::Vector codes, tools.sql->numbers(at + k, end - at, *tools.memory));
-      RETURN_IF_ERROR(tools.device.copy(known.table->address + 4 * at, codes.data, 4 * (end - at)));
+      RETURN_IF_ERROR(tools.device.copy(table->address + 4 * at, codes.data, 4 * (end - at)));
       at = end;
     }
+    known.table = std::move(table);
   } else {
     *tools.walked += count_;
     std::vector<uint32_t> table(count_);

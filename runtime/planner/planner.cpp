@@ -148,16 +148,6 @@ Result<std::vector<ResultColumn>> describe(Database& database, std::string_view 
   return columns;
 }
 
-// The first byte that no UTF-8 text has, or that DuckDB does not take; npos: none.
-size_t bad_byte(std::string_view text) {
-  for (size_t at = 0; at < text.size();) {
-    const size_t length = text[at] ? utf8_length(text.substr(at)) : 0;
-    if (!length) return at;
-    at += length;
-  }
-  return text.npos;
-}
-
 }  // namespace
 
 Planner::Planner(std::unique_ptr<Database> database)
@@ -176,6 +166,10 @@ Result<void> Planner::set_catalog(const sql::Catalog& catalog) {
   std::string changes;
   *names_ = {};
   for (const sql::Table& table : catalog.tables) {
+    if (table.columns.empty()) {
+      names_->without_columns.insert(table.name);
+      continue;
+    }
     Shadow empty = shadow_of(table, 1);
     empty.rows = 0;
     const auto known = shadows_.find(table.name);

@@ -120,6 +120,8 @@ void report_problem(const std::string& answer, Span statement, const Views& view
     const std::vector<std::string_view> views(candidates.begin(), candidates.end());
     auto report = sink.error("sql-name", place, "there is no {} `{}`{}", thing, name,
                              alternatives(name, views, is_table ? "there are" : "near it is"));
+    if (is_table && names.without_columns.contains(name))
+      report.note({}, "no column of `{}` has a type that SQL has", name);
     if (auto refused = names.refused.find(name);
         thing == "column" && refused != names.refused.end())
       report.note({}, "a column `{}` is of type {}, which SQL does not have", name,

@@ -1,6 +1,7 @@
 // What the planner says is wrong with a statement, as a diagnostic of ours.
 #pragma once
 #include <map>
+#include <set>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -18,6 +19,7 @@ struct Names {
   std::vector<std::string> tables;
   std::map<std::string, std::string>
       refused;  // columns of types that SQL does not have, with the type
+  std::set<std::string> without_columns;  // tables that have no others
 };
 // The table that the answer says is not there, or the file that it must not read; empty: neither.
 std::string missing_table(const std::string& answer);

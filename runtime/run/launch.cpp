@@ -318,8 +318,10 @@ Result<ItemPtr> Run::copy_input(const Step& s, size_t i, uint32_t parameter, con
 Result<void> Run::reserve_scratch(uint64_t bytes) {
   if (bytes == 0 || (plan_.scratch && bytes <= plan_.scratch->bytes)) return {};
   plan_.scratch = nullptr;
-  ASSIGN_OR_RETURN(plan_.scratch, plan_.kept.allocate(bytes));
-  return device_.fill(plan_.scratch->address, 0, plan_.scratch->bytes);
+  ASSIGN_OR_RETURN(BufferPtr scratch, plan_.kept.allocate(bytes));
+  RETURN_IF_ERROR(device_.fill(scratch->address, 0, scratch->bytes));
+  plan_.scratch = std::move(scratch);
+  return {};
 }
 
 // 64 bits of a number in host memory, the lowest first; narrow integers are extended.

@@ -170,8 +170,9 @@ Result<ItemPtr> Run::text_image(const ItemPtr& x, const TextCall& call, bool val
     if (!width) {
       ASSIGN_OR_RETURN(image, dictionary_of(std::move(results.texts)));
     } else {
-      ASSIGN_OR_RETURN(image.values, engine_.kept.allocate(std::max<uint64_t>(results.values.size(), 8)));
-      RETURN_IF_ERROR(device_.copy_to_device(image.values->address, results.values.data(), results.values.size()));
+      ASSIGN_OR_RETURN(BufferPtr values, engine_.kept.allocate(std::max<uint64_t>(results.values.size(), 8)));
+      RETURN_IF_ERROR(device_.copy_to_device(values->address, results.values.data(), results.values.size()));
+      image.values = std::move(values);  // now that they are there
     }
   }
   ItemPtr made;

@@ -4,6 +4,8 @@
 #include <cmath>
 #include <optional>
 
+#include "libraries/base/report/utf8.h"
+
 namespace rndn::runtime {
 namespace {
 
@@ -120,12 +122,15 @@ void SqlCatalog::set_source(std::shared_ptr<data::Source> source, std::string_vi
       if (!catalog_.find(table.name)) add(table);
 }
 
+// What no statement can name is not there.
 void SqlCatalog::add(const data::TableSchema& from) {
+  if (!is_speakable(from.name)) return;
   sql::Table table{.name = from.name,
                    .rows = source_->rows_at_hand(from.name).value_or(0),
                    .primary = from.primary};
   for (const data::TableSchema::Refused& c : from.refused) table.refused.push_back({c.name, c.type});
   for (const data::ColumnSchema& c : from.columns) {
+    if (!is_speakable(c.name)) continue;
     const Row* row = row_of(c.type);
     if (!row) {
       table.refused.push_back({c.name, std::string(hir::basic_type_name(c.type))});

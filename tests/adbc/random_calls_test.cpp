@@ -116,7 +116,6 @@ class Calls {
       const Call& call = calls_[random_() % calls_.size()];
       what_ = call.name;
       call.make();
-      if (wanted_error_ && wanted_error_->release) wanted_error_->release(wanted_error_);
     }
     // All that is left, in any order.
     for (int i = 0; i < 400; ++i) release_something();
@@ -124,6 +123,7 @@ class Calls {
     for (auto& h : connections_) end(h, d_.ConnectionRelease);
     for (auto& h : databases_) end(h, d_.DatabaseRelease);
     for (auto& answer : answers_) read(answer);
+    if (error_.release) error_.release(&error_);
     EXPECT_EQ(arrow_.held(), 0) << "records of rows that were bound";
     EXPECT_GT(succeeded_, steps / 8) << "of " << steps;
   }
@@ -155,6 +155,7 @@ class Calls {
     return &slot;
   }
   AdbcError* error() {
+    if (error_.release) error_.release(&error_);
     error_ = {};
     return wanted_error_ = pick(10) ? &error_ : nullptr;
   }

@@ -6,6 +6,7 @@
 #include <filesystem>
 #include <fstream>
 
+#include "runtime/data/sources.h"
 #include "runtime/session/session.h"
 #include "tests/planner/support.h"
 
@@ -178,6 +179,39 @@ TEST_P(Statements, ViewsOfFilesAndOfTheClock) {
   EXPECT_EQ(run("SELECT s FROM v"), "3");
   std::ofstream(file) << "a,b\n5,6\n7,8\n";
   EXPECT_EQ(run("SELECT sum(s) FROM v"), "26") << "the file has changed";
+  fs::remove_all(folder);
+}
+
+// What no statement can name is no table of SQL, and does not keep the others from being asked.
+TEST_P(Statements, NamesThatNoTextHas) {
+  const fs::path folder = testing::TempDir() + "rndn_names_" + std::to_string(getpid());
+  fs::create_directories(folder);
+  std::ofstream(folder / "t.csv") << "a,b\n1,2\n";
+  std::ofstream(folder / "x\xffy.csv") << "a\n1\n";
+  std::ofstream(folder / "m.csv") << "2020-01\n";
+  auto source = data::open_folder(folder.string(), {.note = [](const std::string&) {}});
+  ASSERT_TRUE(source) << source.error().message;
+  ASSERT_TRUE(session_->set_source(*source));
+  EXPECT_EQ(run("SELECT a + b FROM t"), "3");
+  EXPECT_THAT(run("SHOW TABLES"), testing::Not(HasSubstr("x")));
+  const std::string said = "the name of a table is a text in UTF-8, not empty and without bytes of 0";
+  for (const std::string& name : {std::string("a\0b", 3), std::string("\xff"), std::string()}) {
+    const auto named = data::open_table(name, (folder / "t.csv").string(), {}, "");
+    ASSERT_FALSE(named);
+    EXPECT_EQ(named.error().message, said);
+    EXPECT_EQ(named.error().exit_code(), 2);
+  }
+  // A table without a column that SQL has a type for.
+  std::ofstream(folder / "schema.json")
+      << R"({"tables":[{"name":"m","file":"m.csv","header":false,"columns":[{"name":"k","type":"month"}]},)"
+         R"({"name":"t","file":"t.csv","header":true,"columns":[{"name":"a","type":"i64"},{"name":"b","type":"i64"}]}]})";
+  source = data::open_folder(folder.string(), {.note = [](const std::string&) {}});
+  ASSERT_TRUE(source) << source.error().message;
+  ASSERT_TRUE(session_->set_source(*source));
+  EXPECT_EQ(run("SELECT a + b FROM t"), "3");
+  EXPECT_THAT(run("SELECT * FROM m"),
+              testing::AllOf(HasSubstr("there is no table `m`"),
+                             HasSubstr("no column of `m` has a type that SQL has")));
   fs::remove_all(folder);
 }
 

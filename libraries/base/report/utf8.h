@@ -48,4 +48,18 @@ inline bool is_utf8(std::string_view s) {
   return true;
 }
 
+// Where the first byte is that no text in UTF-8 has, or that is 0; npos: nowhere.
+inline size_t bad_byte(std::string_view s) {
+  for (size_t at = 0; at < s.size();) {
+    const size_t length = s[at] ? utf8_length(s.substr(at)) : 0;
+    if (!length) return at;
+    at += length;
+  }
+  return s.npos;
+}
+// Whether SQL, ADBC and Python can say it: not empty, and no bad byte.
+inline bool is_speakable(std::string_view name) {
+  return !name.empty() && bad_byte(name) == name.npos;
+}
+
 }  // namespace rndn
