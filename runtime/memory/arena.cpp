@@ -138,7 +138,9 @@ Result<BufferPtr> Arena::send(const void* from, uint64_t bytes) {
 
 Result<void> Arena::arrive(Buffer& buffer) {
   if (buffer.arrival == device::Event::none) return {};
-  return memory_.streams()->wait_event(device::Stream::work, std::exchange(buffer.arrival, device::Event::none));
+  RETURN_IF_ERROR(memory_.streams()->wait_event(device::Stream::work, buffer.arrival));
+  buffer.arrival = device::Event::none;  // where the wait fails the next one waits
+  return {};
 }
 
 void Arena::release(Buffer& buffer) {

@@ -1,13 +1,14 @@
 // A device on which one call fails, and which counts what it has given and not got back.
 #pragma once
 #include "libraries/base/errors/result.h"
+#include "runtime/device/streams.h"
 #include "tests/runtime/forwarding_device.h"
 
 namespace rndn::runtime::test {
 
 // Every call is counted, and the n-th fails: it is not passed on. `held`: what was taken and not
 // given back.
-class FaultyDevice final : public ForwardingDevice {
+class FaultyDevice : public ForwardingDevice {
  public:
   explicit FaultyDevice(device::Device& to) : ForwardingDevice(to), info_(to.info()) {
     info_.is_simulator = false;  // where what fails is not at once a bug of ours
@@ -79,17 +80,39 @@ class FaultyDevice final : public ForwardingDevice {
   }
   Result<void> free_graph(device::GraphHandle g) override { return --held, to_.free_graph(g); }
 
- private:
-  device::Info info_;
+ protected:
   bool fails(bool is_allocation = false) {
     return (is_allocation || !only_allocations) && ++calls == fails_at;
   }
   static Result<void> injected(const char* what) { return world_error("injected: {}", what); }
+
+ private:
+  device::Info info_;
   template <class T>
   Result<T> taken(Result<T> result) {
     held += result.ok();
     return result;
   }
+};
+
+// The same of a device with a stream of copies.
+class FaultyStreams final : public FaultyDevice, public device::Streams {
+ public:
+  explicit FaultyStreams(device::Device& to)
+      : FaultyDevice(to), streams_(*device::streams_of(to)) {}
+  Result<void> send(device::Address to, const void* from, uint64_t n) override {
+    return fails() ? injected("a copy beside the work") : streams_.send(to, from, n);
+  }
+  Result<device::Event> record_event(device::Stream stream) override {
+    if (fails()) return world_error("injected: an event");
+    return streams_.record_event(stream);
+  }
+  Result<void> wait_event(device::Stream stream, device::Event event) override {
+    return fails() ? injected("a wait for an event") : streams_.wait_event(stream, event);
+  }
+
+ private:
+  device::Streams& streams_;
 };
 
 }  // namespace rndn::runtime::test

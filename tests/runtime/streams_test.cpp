@@ -14,6 +14,7 @@
 #include "runtime/print_result.h"
 #include "runtime/simulator/simulator_device.h"
 #include "runtime/simulator/streams.h"
+#include "tests/runtime/faulty_device.h"
 #include "tests/support/made_tables.h"
 
 namespace rndn::runtime {
@@ -104,6 +105,27 @@ TEST(Streams, TheWorkWaitsForWhatItReads) {
   expect_waits_needed(run, 2);
 }
 
+// A wait that the driver refuses is made by the next who reads.
+TEST(Streams, AWaitThatFailsIsMadeAgain) {
+  const auto simulator = open_simulator("sm_86");
+  StreamsDevice streams(**simulator, {.policy = StreamOrder::work_first});
+  test::FaultyStreams device(streams);
+  DeviceMemory memory(device);
+  Arena arena(memory, {});
+  const std::vector<uint32_t> sent = numbers(3);
+  const uint64_t bytes = sent.size() * sizeof(uint32_t);
+  const BufferPtr buffer = *arena.send(sent.data(), bytes);
+  device.fails_at = device.calls + 1;
+  EXPECT_FALSE(arena.arrive(*buffer));
+  EXPECT_TRUE(arena.arrive(*buffer));
+  EXPECT_EQ(streams.waits(), 1u);
+  const BufferPtr read = *arena.allocate(bytes);  // by the work
+  ASSERT_TRUE(device.copy(read->address, buffer->address, bytes));
+  std::vector<uint32_t> got(sent.size());
+  ASSERT_TRUE(device.copy_to_host(got.data(), read->address, bytes));
+  EXPECT_EQ(got, sent);
+}
+
 TEST(Streams, ACopyWaitsForWhoeverHadTheMemory) {
   const Scenario run = [](StreamsDevice& device) {
     Buffers b(device);
@@ -187,7 +209,7 @@ class Programs : public testing::Test {
     return true;
   }
 
-  test::MadeTables tables_;
+  rndn::test::MadeTables tables_;
   SourceManager sources_;
   Compiled compiled_;
   std::string right_;

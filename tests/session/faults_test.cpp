@@ -1,8 +1,8 @@
 // Statements on a device on which one call fails, each in turn: SQL over text and Parquet files that
 // are read for the first time, lists, columns in bits, work on bytes of texts, windows, tables that
-// statements make, data that do not fit on the device. Each ends with that error, or does without
-// the call; the next run is right; the session gives everything back. So do runs that are cancelled.
-// $RNDN_EVERY_FAULT: every call, and not ever later ones.
+// statements make, data that do not fit on the device. Columns come in a stream of copies. Each ends
+// with that error, or does without the call; the next run is right; the session gives everything
+// back. So do runs that are cancelled. $RNDN_EVERY_FAULT: every call, and not ever later ones.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <unistd.h>
@@ -15,6 +15,7 @@
 #include "runtime/data/source.h"
 #include "runtime/session/session.h"
 #include "runtime/simulator/simulator_device.h"
+#include "runtime/simulator/streams.h"
 #include "tests/planner/support.h"
 #include "tests/runtime/faulty_device.h"
 
@@ -22,7 +23,7 @@ namespace rndn::runtime {
 namespace {
 
 using planner::installed, planner::installed_folder;
-using test::FaultyDevice;
+using test::FaultyDevice, test::FaultyStreams;
 using testing::HasSubstr;
 namespace fs = std::filesystem;
 
@@ -67,7 +68,7 @@ const Row rows[] = {
      "CREATE OR REPLACE TABLE made AS SELECT a, x FROM t WHERE a < 9; INSERT INTO made SELECT b, y "
      "FROM u; SELECT count(*) AS n, sum(x) AS s FROM made"},
     {"little_memory", "SELECT k, sum(x) AS s FROM t GROUP BY k ORDER BY k", Encode::plain,
-     48 << 10},
+     96 << 10},
     {"lists",
      "module m { import Builtin.*; def main() : table { t:? = @load_table(`t:sym); "
      "a:i64 = check_cast(@column_value(t, `a:sym), i64); x:f64 = check_cast(@column_value(t, "
@@ -117,9 +118,16 @@ class SessionFaults : public testing::TestWithParam<Row> {
             .planner = installed(),
             .say = [this](const std::string& text) { said_ += text; }};
   }
-  // A session over a device of its own, which it has.
-  std::unique_ptr<Session> open(FaultyDevice*& device) {
-    auto own = std::make_unique<FaultyDevice>(*simulator_);
+  // A session over a device of its own, which it has. With two streams copies go beside the work; a
+  // run that is cancelled has one, since the other's work is done where memory is freed.
+  std::unique_ptr<Session> open(FaultyDevice*& device, bool two_streams) {
+    std::unique_ptr<FaultyDevice> own;
+    if (two_streams) {
+      streams_ = std::make_unique<StreamsDevice>(*simulator_, StreamOrder{.seed = 5});
+      own = std::make_unique<FaultyStreams>(*streams_);
+    } else {
+      own = std::make_unique<FaultyDevice>(*simulator_);
+    }
     device = own.get();
     auto choice = std::make_shared<DeviceChoice>(DeviceChoice::of(std::move(own)));
     EXPECT_TRUE(choice->limit_memory(GetParam().device_memory));
@@ -144,7 +152,7 @@ class SessionFaults : public testing::TestWithParam<Row> {
   }
 
   std::string folder_, said_, right_;
-  std::unique_ptr<device::Device> simulator_;
+  std::unique_ptr<device::Device> simulator_, streams_;
   std::shared_ptr<DeviceChoice> devices_;
   std::optional<Session> cpu_;
 };
@@ -156,7 +164,7 @@ TEST_P(SessionFaults, OfOneCall) {
   for (uint64_t n = 1; !through; n += is_every ? 1 : 1 + n / GetParam().near) {
     SCOPED_TRACE(n);
     FaultyDevice* device = nullptr;
-    auto session = open(device);
+    auto session = open(device, true);
     device->fails_at = n;
     for (int i = 0; i < 4; ++i) {  // of which the last ones run a graph
       const auto got = run(*session, GetParam().text);
@@ -183,7 +191,7 @@ TEST_P(SessionFaults, OfOneCall) {
 // What a session has on the device after a statement does not grow by others that are cut short.
 TEST_P(SessionFaults, OfRunsThatAreCancelled) {
   FaultyDevice* device = nullptr;
-  auto session = open(device);
+  auto session = open(device, false);
   for (int i = 0; i < 4; ++i) ASSERT_TRUE(run(*session, GetParam().text)) << said_;
   const int64_t held = device->held;
   std::mt19937 random(11);
