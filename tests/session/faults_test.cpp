@@ -1,8 +1,9 @@
-// Statements on a device on which one call fails, each in turn: SQL over text and Parquet files that
-// are read for the first time, lists, columns in bits, work on bytes of texts, windows, tables that
-// statements make, data that do not fit on the device. Columns come in a stream of copies. Each ends
-// with that error, or does without the call; the next run is right; the session gives everything
-// back. So do runs that are cancelled. $RNDN_EVERY_FAULT: every call, and not ever later ones.
+// Statements on a device on which one call fails, each in turn: SQL over text and Parquet files
+// that are read for the first time, lists, columns in bits, work on bytes of texts, windows, tables
+// that statements make, data that do not fit on the device. Columns come in a stream of copies.
+// Each ends with that error, or does without the call; the next run is right; the session gives
+// everything back. So do runs that are cancelled. $RNDN_EVERY_FAULT: every call, and not ever
+// later ones.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <unistd.h>
