@@ -334,7 +334,10 @@ class Frame:
         ascending = f"({', '.join(ways)}):bool" if len(ways) > 1 else ways[0] + ":bool"
         order = self.p.let(f"@order({columns}, {ascending})", "i64", "o")
         if first and self.p.style.filters == "early":
-            order = self.p.call("take", f"{first}:i64", order, type_="i64")
+            n = self.p.call("len", order, type_="i64")   # take adds places where there are fewer
+            less = self.p.call("lt", n, f"{first}:i64", type_="bool")
+            n = self.p.call("select", less, n, f"{first}:i64", type_="i64")
+            order = self.p.call("take", n, order, type_="i64")
         elif first:
             every = self.p.call("range", self.p.call("len", order, type_="i64"), type_="i64")
             order = self.p.call("compress", self.p.call("lt", every, f"{first}:i64", type_="bool"),
