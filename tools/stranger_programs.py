@@ -81,7 +81,8 @@ class Program:
     def text(self):
         body = "\n".join("    " + line for line in self.lines)
         functions = "".join(f"  {text}\n" for text in self.functions.values())
-        return f"module m {{\n  import Builtin.*;\n{functions}  def main() : table {{\n{body}\n  }}\n}}\n"
+        return ("module m {\n  import Builtin.*;\n" + functions
+                + f"  def main() : table {{\n{body}\n  }}\n}}\n")
 
 
 FOREIGN = {"n_regionkey", "s_nationkey", "c_nationkey", "ps_partkey", "ps_suppkey", "o_custkey",
@@ -277,7 +278,8 @@ class Frame:
                               "n:i64 = @len(u); return n; }")
         if self.p.style.groups == "own":
             # A parameter of type ? takes the type of the first call, so each call has its own.
-            return self.p.own(f"{function}_of{len(self.p.functions)}", f"def NAME(c:?) : ? {{ s:? = @{function}(c); return s; }}")
+            return self.p.own(f"{function}_of{len(self.p.functions)}",
+                              f"def NAME(c:?) : ? {{ s:? = @{function}(c); return s; }}")
         return "@" + function
 
     def sorted_groups(self, keys, functions, inputs):
@@ -286,7 +288,8 @@ class Frame:
         starts, ends = self.changes([inputs[k] for k in keys], order)
         ends = self.p.call("where", ends, type_="i64")
         begins = self.p.call("where", starts, type_="i64")
-        counts = self.p.call("plus", self.p.call("minus", ends, begins, type_="i64"), "1:i64", type_="i64")
+        counts = self.p.call("minus", ends, begins, type_="i64")
+        counts = self.p.call("plus", counts, "1:i64", type_="i64")
         result = {k: self.p.call("index", inputs[k], begins) for k in keys}
         for name, function in functions.items():
             if function == "len":
@@ -1169,8 +1172,10 @@ def programs(seed=1):
     for number, (name, question) in enumerate(questions()):
         style = styles[number % len(styles)]
         text, sql = question(Program(style), random.Random(f"{seed} {name}"))
-        about = f"// {KINDS[name.split('_')[0]]}: filters {style.filters}, joins {style.joins}, groups {style.groups}\n"
-        yield name, KINDS[name.split("_")[0]], about + text, " ".join(sql.split()) + "\n"
+        kind = KINDS[name.split("_")[0]]
+        about = (f"// {kind}: filters {style.filters}, joins {style.joins}, "
+                 f"groups {style.groups}\n")
+        yield name, kind, about + text, " ".join(sql.split()) + "\n"
 
 
 def main():
