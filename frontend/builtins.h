@@ -88,6 +88,9 @@ enum class BoundsRule : uint8_t {
   day,
   plus,
   minus,
+  mul,
+  div,
+  mod,
 };
 // Where a call runs by default.
 enum class Device : uint8_t { gpu, library, cpu };

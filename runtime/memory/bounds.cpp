@@ -1,4 +1,4 @@
-// One pass over the statements with intervals, O(statements). What is not listed is unknown. Sums and differences are
+// One pass over the statements with intervals, O(statements). What is not listed is unknown. Arithmetic is
 // computed in whole numbers and known only where they lie within the type that the elements are computed in; what is
 // within a type is not changed by a conversion to it.
 #include "runtime/memory/bounds.h"
@@ -34,6 +34,29 @@ Bounds difference(const Bounds& x, const Bounds& y) {
       __builtin_sub_overflow(x.max, y.min, &r.max))
     return {};
   return r;
+}
+
+Bounds product(const Bounds& x, const Bounds& y) {
+  if (!x.known() || !y.known()) return {};
+  int64_t p[4];
+  if (__builtin_mul_overflow(x.min, y.min, &p[0]) || __builtin_mul_overflow(x.min, y.max, &p[1]) ||
+      __builtin_mul_overflow(x.max, y.min, &p[2]) || __builtin_mul_overflow(x.max, y.max, &p[3]))
+    return {};
+  return {*std::min_element(p, p + 4), *std::max_element(p, p + 4)};
+}
+// Cut towards zero. By a divisor of one sign, which leaves the corners as extremes.
+Bounds quotient(const Bounds& x, const Bounds& y) {
+  constexpr int64_t least = std::numeric_limits<int64_t>::min();
+  if (!x.known() || !y.known() || (y.min <= 0 && y.max >= 0) || (x.min == least && y.max == -1)) return {};
+  const int64_t q[] = {x.min / y.min, x.min / y.max, x.max / y.min, x.max / y.max};
+  return {*std::min_element(q, q + 4), *std::max_element(q, q + 4)};
+}
+// With the sign of x, and nearer to 0 than the divisor and than x.
+Bounds remainder(const Bounds& x, const Bounds& y) {
+  if (!x.known() || !y.known() || y.min == std::numeric_limits<int64_t>::min()) return {};
+  const int64_t below = std::max(y.max, -y.min) - 1;
+  if (below < 0) return {};
+  return {x.min < 0 ? std::max(x.min, -below) : 0, x.max > 0 ? std::min(x.max, below) : 0};
 }
 
 // Civil year of a day since 1970-01-01 (H. Hinnant, "chrono-compatible low-level date algorithms", civil_from_days).
@@ -87,6 +110,15 @@ Bounds bounds_of_call(Builtin builtin, BasicType type, std::span<const Interval>
     case BoundsRule::plus:
       if (hir::is_integer(type)) result = sum(of(0), of(1));
       break;
+    case BoundsRule::mul:
+      if (hir::is_integer(type)) result = product(of(0), of(1));
+      break;
+    case BoundsRule::div:
+      if (hir::is_integer(type)) result = quotient(of(0), of(1));
+      break;
+    case BoundsRule::mod:
+      if (hir::is_integer(type)) result = remainder(of(0), of(1));
+      break;
     case BoundsRule::minus:
       if (hir::is_integer(type)) result = difference(of(0), of(1));
       if (result.known() && a[0].type == BasicType::minute) result = {result.min / 60, result.max / 60};  // of seconds
@@ -119,7 +151,10 @@ bool ascends_after(hir::BoundsRule rule, F&& ascends, bool known) {
     case BoundsRule::month:
     case BoundsRule::day:
     case BoundsRule::plus:
-    case BoundsRule::minus: return false;
+    case BoundsRule::minus:
+    case BoundsRule::mul:
+    case BoundsRule::div:
+    case BoundsRule::mod: return false;
   }
   return false;
 }

@@ -172,22 +172,35 @@ TEST(Bounds, HoldWhateverWraps) {
 
 // All values of the narrow types, every interval between them.
 TEST(Bounds, HoldForAllNarrowValues) {
+  const auto whole_of = [](Builtin builtin, int64_t x, int64_t y) {
+    switch (builtin) {
+      case Builtin::plus: return x + y;
+      case Builtin::minus: return x - y;
+      case Builtin::mul: return x * y;
+      case Builtin::div: return x / y;
+      default: return x % y;
+    }
+  };
   for (BasicType type : {BasicType::character, BasicType::i8})
-    for (Builtin builtin : {Builtin::plus, Builtin::minus})
+    for (Builtin builtin :
+         {Builtin::plus, Builtin::minus, Builtin::mul, Builtin::div, Builtin::mod})
       for (int64_t from = -128; from <= 127; from += 5)
         for (int64_t to = from; to <= 127; to += 9)
-          for (const Bounds other : {Bounds{-128, -120}, {-3, 4}, {100, 127}, {-128, 127}}) {
+          for (const Bounds other : {Bounds{-128, -120}, {-3, 4}, {-2, -1}, {100, 127}, {-128, 127}}) {
             const Interval arguments[] = {{type, {from, to}}, {type, other}};
             const Bounds told = bounds_of_call(builtin, type, arguments, 1);
+            const bool divides = builtin == Builtin::div || builtin == Builtin::mod;
             bool wraps = false;
             for (int64_t x = from; x <= to; ++x)
               for (int64_t y = other.min; y <= other.max; ++y) {
-                const int64_t whole = builtin == Builtin::plus ? x + y : x - y;
+                if (divides && y == 0) continue;  // an error
+                const int64_t whole = whole_of(builtin, x, y);
                 wraps |= whole != static_cast<int8_t>(whole);
                 ASSERT_TRUE(!told.known() || (told.min <= static_cast<int8_t>(whole) &&
                                               told.max >= static_cast<int8_t>(whole)));
               }
-            ASSERT_EQ(told.known(), !wraps);
+            const bool by_zero = builtin == Builtin::div && other.min <= 0 && other.max >= 0;
+            ASSERT_EQ(told.known(), !wraps && !by_zero);
           }
 }
 
