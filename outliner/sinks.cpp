@@ -16,8 +16,8 @@
 // else reads a first row of a selection, the group stays.
 // Groups ascend by their keys, as entries do (docs/horseir.md, "group").
 // Keys are integers, dates and texts of columns, at most six; values are integers of 32 and 64 bits, extremes also
-// dates. What a fold
-// cannot take at run time, bounds that are unknown or too wide, many rows that look-ups select, is compiled again without it (runtime/engine.h).
+// dates. How entries are found is the runtime's choice (runtime/run/folds.cpp); what it cannot fold well, many rows that
+// look-ups select or more groups than a table is worth, is compiled again without it (runtime/engine.h).
 // Values are followed by their data objects (shapes.cpp). Cost: O(groups x statements).
 // Leaves out: programs with control flow in main, floats, averages, distinct values, variables with several
 // assignments.

@@ -218,6 +218,19 @@ bool Engine::Plan::State::take_unsure() {
   return unsure;
 }
 
+bool Engine::Plan::State::take_full() {
+  bool full = false;
+  for (KernelState& k : kernels)
+    for (KernelState::Hashed& h : k.hashed) {
+      auto* words = h.report ? static_cast<uint64_t*>(h.report->host) : nullptr;
+      if (!words || words[1] == codegen::fold_fits) continue;
+      words[1] = codegen::fold_fits;
+      h.slots = 0;
+      full = true;
+    }
+  return full;
+}
+
 Engine::Plan::Plan() = default;
 Engine::Plan::~Plan() = default;
 const std::vector<std::string>& Engine::Plan::fallbacks() const {
@@ -346,7 +359,7 @@ Result<std::vector<Value>> Engine::run_whole(Plan& plan, Timings& timings, std::
   }
   Result<std::vector<Value>> results = std::vector<Value>{};
   std::vector<uint32_t> repeats, unfit;
-  bool unsure = false, again = false;
+  bool unsure = false, full = false, again = false;
   {
     Run run(*state_, p, timings, printed);
     state_->timings = &timings;
@@ -363,7 +376,8 @@ Result<std::vector<Value>> Engine::run_whole(Plan& plan, Timings& timings, std::
     repeats = p.take_repeats();
     unsure = p.take_unsure();
     unfit = std::exchange(p.unfit, {});
-    again = unsure || !repeats.empty() || !unfit.empty();
+    full = p.take_full();
+    again = full || unsure || !repeats.empty() || !unfit.empty();
     if (results) ++p.runs;
     if (texts_walked) *texts_walked = run.texts_walked();
     if (fallbacks && !again)
@@ -386,6 +400,11 @@ Result<std::vector<Value>> Engine::run_whole(Plan& plan, Timings& timings, std::
     return said;
   }
   if (!again) return results;
+  if (full && repeats.empty() && unfit.empty() && !unsure) {
+    p.drop_replay();
+    if (printed) printed->resize(printed_before);
+    return run_whole(plan, timings, printed, kernels, fallbacks, texts_walked);
+  }
   // Its results are wrong or not there, and so may be its errors: once more, and from now on, with those joins and groups as the operators that they
   // are in the program, or sums of floats in integers of as many bits as they need.
   repeats.insert(repeats.end(), p.compiled.not_unique.begin(), p.compiled.not_unique.end());

@@ -125,6 +125,29 @@ struct Aggregates {
   std::vector<Vector> results;  // per Aggregate, one element per group
 };
 
+// What a kernel folded into tables of hashed keys (ptx/codegen/sink_hash.cpp).
+struct FoldedColumn {
+  Address data = 0;  // an entry per slot of the last table
+  uint32_t bytes = 8;  // 4 or 8 per entry
+  bool flip = false;   // its sign bits are to be turned
+};
+struct Folded {
+  Address tables = 0;  // u64[slots] each
+  uint64_t slots = 0;
+  std::vector<uint64_t> greatest;  // that each word of a key can be, at most eight
+  Address state = 0;               // u32: all ones where the tables were large enough
+  std::vector<FoldedColumn> columns;
+  // Of two u64 in mapped memory, for the number of groups and the state: then nothing waits, for tables of at most most_unwaited slots.
+  Address report = 0;
+  static constexpr uint64_t most_unwaited = 2048;
+};
+struct FoldedGroups {
+  uint64_t groups = 0;    // with a report: at most, and `size_slot` has the number
+  Address size_slot = 0;
+  uint32_t state = UINT32_MAX;
+  std::vector<Address> columns;  // an element per group, ascending by their keys; none unless the tables were large enough
+};
+
 // Running reductions. Sums of integers are i64 and wrap, those of floats are made in f64; minima and maxima pass over NaN.
 enum class Scan : uint8_t { sum, min, max };
 
@@ -178,6 +201,8 @@ class Operators {
   // sum_flags: where floats are summed, of flags (ptx/sums/exact_sum.h) that are set where results are not sure.
   Result<Aggregates> aggregate(std::span<const Vector> keys, std::span<const Aggregate> wanted, Address sum_flags,
                                Memory& memory);
+  // Waits, unless there is a report.
+  Result<FoldedGroups> folded_groups(const Folded& from, Memory& memory);
   // Per cell its exact sum, rounded once to `result`, f32 or f64, or that sum in f64 by the number of elements; of floats, averages of i64 too. Slower
   // than kernels, and always sure. Without offsets, one cell of all elements.
   Result<Vector> exact_sums(const Cells& cells, bool average, Type result, Memory& memory);

@@ -79,6 +79,9 @@ Result<Aggregates> Operators::aggregate(std::span<const Vector> keys, std::span<
                                         Address sum_flags, Memory& memory) {
   return operators::aggregate(state_->library, keys, wanted, sum_flags, memory);
 }
+Result<FoldedGroups> Operators::folded_groups(const Folded& from, Memory& memory) {
+  return operators::folded_groups(state_->library, from, memory);
+}
 Result<Vector> Operators::exact_sums(const Cells& cells, bool average, Type result, Memory& memory) {
   return operators::exact_sums(state_->library, cells, average, result, memory);
 }

@@ -15,6 +15,8 @@ Result<Vector> unique(Library& library, const Vector& column, Memory& memory);
 // aggregate.cpp
 Result<Aggregates> aggregate(Library& library, std::span<const Vector> keys, std::span<const Aggregate> wanted,
                              Address sum_flags, Memory& memory);
+// folded_groups.cpp
+Result<FoldedGroups> folded_groups(Library& library, const Folded& from, Memory& memory);
 // exact_sums.cpp
 Result<Vector> exact_sums(Library& library, const Cells& cells, bool average, Type result, Memory& memory);
 // sorted_cells.cpp

@@ -72,11 +72,21 @@ struct KernelParameter {
 // power of two; then per key the least element, in 64 bits, and how many entries a step of its elements skips.
 enum SinkWord : uint32_t { sink_entries, sink_copies, sink_keys };
 enum SinkKeyWord : uint32_t { key_least, key_factor, words_per_key };
+// Behind those, where entries are found by hashing (sink_hash.cpp): the tables of keys, with as many slots as there are entries, one after the other;
+// the address of a u32 that tells whether they were too small, a FoldState.
+enum SinkHashWord : uint32_t { hash_tables, hash_state, hash_words };
+enum FoldState : uint32_t { fold_full = 1, fold_impossible = 2, fold_fits = UINT32_MAX };
+// What a slot of those tables holds that no key has.
+inline constexpr uint64_t free_slot = UINT64_MAX;
+// Keys of several words: a table for each word, then one for each pair of numbers of slots, {the entry so far, the next word's slot}.
+inline uint32_t hash_table_count(uint32_t words) { return 2 * words - 1; }
 
 // How the elements of a kernel's parameters and results lie in memory: with the kernel, the key of
 // its code. Those beyond the end are plain.
 struct KernelEncodings {
   std::vector<encodings::Stored> parameters, results;
+  // Per sink, and of each of its keys, which word of a hashed key it is part of, ascending; none: entries are what the keys say.
+  std::vector<std::vector<uint8_t>> hashed;
   bool operator==(const KernelEncodings&) const = default;
 };
 

@@ -217,8 +217,15 @@ struct Sink {
   int64_t number = 0;
   std::vector<hir::VariableId> keys;
   std::vector<Fold> folds;
+  std::vector<uint8_t> key_word;  // KernelEncodings::hashed
   std::vector<ptx::ParameterOf<U64>> words;
   int64_t shared_at = 0;  // bytes, in sink_shared
+  uint32_t slots = 0;     // hashed: of the block's own table, whose keys come first there
+  bool hashed() const { return !key_word.empty(); }
+  uint32_t word_count() const {  // of its parameters
+    return sink_keys + words_per_key * static_cast<uint32_t>(keys.size()) + (hashed() ? uint32_t{hash_words} : 0);
+  }
+  uint32_t hash_word(uint32_t word) const { return word_count() - hash_words + word; }
 };
 
 // One accumulator of a reduction. Threads start from `identity`.
@@ -558,6 +565,17 @@ void start_sinks(Emitter& e);
 void fold_item(Emitter& e);          // the current item
 void finish_sinks(Emitter& e);       // the block's entries to the tables
 void store_sink_sizes(Emitter& e);   // one thread of the grid
+
+// --- sink_hash.cpp ------------------------------------------------------------------------------------------------------------
+
+// A key's element as its distance from the least one.
+Reg<U64> wide_step(Emitter& e, const Sink& sink, size_t key);
+// What stands for the current item's key in the last of its tables; to `missing` where it has no slot, which is noted.
+Reg<U64> hashed_key(Emitter& e, const Sink& sink, ptx::LabelId missing);
+// Its slot there.
+Reg<U32> hashed_entry(Emitter& e, const Sink& sink, Reg<U64> key, ptx::LabelId missing);
+// Its slot in the block's own table, whose keys begin at `keys`; to `missing` where others are in the way.
+Reg<U32> slot_in_block(Emitter& e, const Sink& sink, Reg<U32> keys, Reg<U64> key, ptx::LabelId missing);
 
 // Scratch memory of a kernel: counters, then a status word per tile and scan, then a partial result per accumulator and block.
 inline constexpr uint32_t finished_counter = 0;  // byte offsets of the counters

@@ -335,7 +335,7 @@ void declare_parameters(Emitter& e, std::vector<std::pair<ptx::ParameterOf<U64>,
     return e.b.parameter<U64>(std::move(name));
   };
   const size_t most =
-      3 * (e.function.parameters.size() + e.outputs.size()) + 12 * e.lookups.size() + 14 * e.sinks.size() + 3;
+      3 * (e.function.parameters.size() + e.outputs.size()) + 12 * e.lookups.size() + 16 * e.sinks.size() + 3;
   e.b.function().parameters.reserve(most);
   e.code.parameters.reserve(most);
   data.reserve(e.function.parameters.size());
@@ -366,7 +366,7 @@ void declare_parameters(Emitter& e, std::vector<std::pair<ptx::ParameterOf<U64>,
     }
   }
   for (size_t s = 0; s < e.sinks.size(); ++s)
-    for (uint32_t w = 0; w < sink_keys + words_per_key * e.sinks[s].keys.size(); ++w) {
+    for (uint32_t w = 0; w < e.sinks[s].word_count(); ++w) {
       e.sinks[s].words.push_back(
           declare(ParameterRole::sink, static_cast<uint32_t>(s), BasicType::i64, "sink" + std::to_string(w) + "_"));
       e.code.parameters.back().part = w;

@@ -7,6 +7,9 @@
 //            with one key seldom meet; at the end a thread per entry combines the copies and adds what occurs to the
 //            global table
 //   global   atomics on the global table itself
+// Keys that have too wide a range for that find their entries by hashing, in code of its own (sink_hash.cpp): in a small table of the block while
+// that has room, else in the global one. Extremes are then kept as unsigned numbers in their order, so that any value differs from none; the runtime
+// turns them back when it brings the entries into order.
 // Shared memory adds 32 bits at once: a 64-bit sum is two words, the second one with the carry that the old value of the
 // first one tells. 64-bit extremes compare and swap, where they improve what is there.
 // All of it is exact and takes any order, so that results repeat; floats are left out for that reason.
@@ -99,11 +102,23 @@ struct Place {
 };
 Place place_of(Emitter& e, const Sink& sink) {
   Place p;
+  const uint32_t base = static_cast<uint32_t>(sink.shared_at) + (sink.hashed() ? 8 * sink.slots : 0);
+  if (sink.hashed()) {
+    p.entries = p.span = e.b.constant<U32>(sink.slots);
+    p.copies = e.b.constant<U32>(1u);
+    p.base = e.b.add(e.b.address_of_32(e.sink_shared), base);
+    return p;
+  }
   p.entries = word32(e, sink, sink_entries);
   p.copies = word32(e, sink, sink_copies);
   p.span = e.b.mul_lo(p.entries, p.copies);
-  p.base = e.b.add(e.b.address_of_32(e.sink_shared), static_cast<uint32_t>(sink.shared_at));
+  p.base = e.b.add(e.b.address_of_32(e.sink_shared), base);
   return p;
+}
+
+// Where the keys of the block's own table begin.
+Reg<U32> block_keys(Emitter& e, const Sink& sink) {
+  return e.b.add(e.b.address_of_32(e.sink_shared), static_cast<uint32_t>(sink.shared_at));
 }
 
 // Element `slot` of the array that begins behind `before` bytes of every copy of an entry.
@@ -142,7 +157,7 @@ struct Contribution {
   Reg<S32> narrow;
 };
 
-void add_to_global(Emitter& e, const Fold& f, Reg<U32> entry, const Contribution& x) {
+void add_to_global(Emitter& e, const Sink& sink, const Fold& f, Reg<U32> entry, const Contribution& x) {
   Builder& b = e.b;
   const uint32_t bytes = is_wide(f) ? 8 : 4;
   const Address at(b.mad_wide(entry, bytes, b.ld_param(e.outputs[f.output].data)));
@@ -150,6 +165,10 @@ void add_to_global(Emitter& e, const Fold& f, Reg<U32> entry, const Contribution
     b.red<U64>(AtomicOp::add, Space::global, at, 1);
   else if (f.position)
     b.red<U64>(AtomicOp::min, Space::global, at, b.cvt<U64>(Builder::as<U32>(x.narrow)));
+  else if (sink.hashed() && f.reduce != Builtin::sum && bytes == 8)
+    b.red<U64>(atomic_of(f), Space::global, at, b.xor_(Builder::as<U64>(x.wide), uint64_t{1} << 63));
+  else if (sink.hashed() && f.reduce != Builtin::sum)
+    b.red<U32>(atomic_of(f), Space::global, at, b.xor_(Builder::as<U32>(x.narrow), 1u << 31));
   else if (bytes == 8)
     b.red<S64>(atomic_of(f), Space::global, at, x.wide);
   else
@@ -297,6 +316,8 @@ void place_sinks(Emitter& e) {
                                .values = f.values});
       }
     code.entry_bytes = entry_bytes(sink);
+    if (s < e.encodings.hashed.size()) sink.key_word = e.encodings.hashed[s];
+    if (sink.hashed()) sink.slots = each / (8 + code.entry_bytes);
     code.selected_by_gathers = are_selected_by_gathers(e, sink.keys);
     e.code.sinks.push_back(std::move(code));
   }
@@ -308,6 +329,12 @@ void start_sinks(Emitter& e) {
   e.sink_shared = b.shared<U64>(e.code.name + "_sink", sink_bytes(e) / 8, 16);
   for (const Sink& sink : e.sinks) {
     const Place p = place_of(e, sink);
+    if (sink.hashed()) {
+      Reg<U32> keys = block_keys(e, sink);
+      count_up(b, e.tid, e.block_size, p.span, [&](Reg<U32> slot) {
+        b.st<U64>(Space::shared, Address(b.mad_lo(slot, 8u, keys)), b.constant<U64>(free_slot));
+      });
+    }
     uint32_t before = 0;
     for (const Words& w : arrays_of(sink)) {
       count_up(b, e.tid, e.block_size, p.span, [&](Reg<U32> slot) {
@@ -331,17 +358,27 @@ void fold_item(Emitter& e) {
       if (!mask.valid()) mask = e.values[index(k)].mask;
     Reg<Pred> wanted = active(e, mask);
     const Place p = place_of(e, sink);
-    Reg<U32> entry = entry_of(e, sink, p.entries);
+    Reg<U32> entry;
+    if (!sink.hashed()) entry = entry_of(e, sink, p.entries);
     std::vector<Contribution> items;
     for (const Fold& f : sink.folds) items.push_back(contribution(e, f));
     const LabelId global = b.label(), done = b.label();
     if (wanted.valid()) b.unless(wanted).bra(done);
-    b.when(b.setp(Compare::eq, p.copies, 0u)).bra(global);
-    add_to_block(e, sink, p, entry, items);
-    b.bra(done);
+    Reg<U64> key;
+    if (sink.hashed()) {
+      key = hashed_key(e, sink, done);
+      if (sink.slots > 0) entry = slot_in_block(e, sink, block_keys(e, sink), key, global);
+    } else {
+      b.when(b.setp(Compare::eq, p.copies, 0u)).bra(global);
+    }
+    if (!sink.hashed() || sink.slots > 0) {  // none where many groupings share the block's memory
+      add_to_block(e, sink, p, entry, items);
+      b.bra(done);
+    }
     b.bind(global);
+    if (sink.hashed()) entry = hashed_entry(e, sink, key, done);
     for (size_t k = 0; k < sink.folds.size(); ++k)
-      if (sink.folds[k].output != unread) add_to_global(e, sink.folds[k], entry, items[k]);
+      if (sink.folds[k].output != unread) add_to_global(e, sink, sink.folds[k], entry, items[k]);
     b.bind(done);
   }
 }
@@ -354,8 +391,14 @@ void finish_sinks(Emitter& e) {
     const Place p = place_of(e, sink);
     const std::vector<Words> arrays = arrays_of(sink);
     const LabelId none = b.label();
-    b.when(b.setp(Compare::eq, p.copies, 0u)).bra_uni(none);
+    if (!sink.hashed()) b.when(b.setp(Compare::eq, p.copies, 0u)).bra_uni(none);
     count_up(b, e.tid, e.block_size, p.entries, [&](Reg<U32> entry) {
+      const LabelId empty = b.label();
+      Reg<U64> key;
+      if (sink.hashed()) {
+        key = b.ld<U64>(Space::shared, Address(b.mad_lo(entry, 8u, block_keys(e, sink))));
+        b.when(b.setp(Compare::eq, key, free_slot)).bra(empty);
+      }
       // The copies' combination, by fold.
       std::vector<Contribution> total(sink.folds.size());
       for (const Words& w : arrays) {
@@ -396,8 +439,8 @@ void finish_sinks(Emitter& e) {
         }
       });
       // What no row has changes nothing; the first row says so where there is one.
-      const LabelId empty = b.label();
-      for (size_t k = 0; k < sink.folds.size(); ++k)
+      if (sink.hashed()) entry = hashed_entry(e, sink, key, empty);
+      for (size_t k = 0; k < sink.folds.size() && !sink.hashed(); ++k)
         if (sink.folds[k].position && sink.folds[k].output != unread) {
           b.when(b.setp(Compare::eq, Builder::as<U32>(total[k].narrow), UINT32_MAX)).bra(empty);
           break;
@@ -406,7 +449,7 @@ void finish_sinks(Emitter& e) {
         const Fold& f = sink.folds[k];
         if (f.output == unread) continue;
         if (f.reduce != Builtin::len) {
-          add_to_global(e, f, entry, total[k]);
+          add_to_global(e, sink, f, entry, total[k]);
           continue;
         }
         const Address at(b.mad_wide(entry, 8u, b.ld_param(e.outputs[f.output].data)));
@@ -421,7 +464,7 @@ void finish_sinks(Emitter& e) {
 void store_sink_sizes(Emitter& e) {
   for (const Sink& sink : e.sinks)
     for (const Fold& f : sink.folds)
-      if (f.output != unread)
+      if (f.output != unread && !sink.hashed())  // the runtime counts what is taken
         e.b.st<U64>(Space::global, Address(e.b.ld_param(e.outputs[f.output].size)),
                     e.b.ld_param(sink.words[sink_entries]));
 }

@@ -155,13 +155,37 @@ class Run {
   Result<void> reserve_scratch(uint64_t bytes);
 
   // --- folds.cpp ---
-  // The words of a sink for keys of such bounds; why there are none, or an empty view. key_domains: of keys that are texts.
-  std::string_view fold_words(const codegen::KernelCode::Sink& sink, const hir::Function& f, uint64_t elements,
-                              std::span<const VariableBounds> bounds, std::span<const DomainPtr> key_domains,
-                              std::vector<uint64_t>& words) const;
-  // Its results, as empty tables of that many entries.
-  Result<void> fold_tables(const codegen::KernelCode::Sink& sink, const hir::Function& f, uint64_t entries,
+  // How a kernel finds the entries of one of its groupings.
+  struct FoldWay {
+    std::vector<uint64_t> words;    // codegen::SinkWord and what follows
+    std::vector<uint8_t> key_word;  // codegen::KernelEncodings::hashed
+    std::vector<uint64_t> greatest;  // hashed: that each word of a key can be
+    uint64_t most_slots = 0;         // hashed
+    BufferPtr tables;                // of entries, and of hashed keys before them
+    bool hashed() const { return !key_word.empty(); }
+    uint64_t& entries() { return words[codegen::sink_entries]; }
+  };
+  // What is known where a kernel folds.
+  struct FoldInput {
+    const hir::Function& f;
+    uint64_t elements = 0;
+    std::span<const VariableBounds> bounds;
+    std::span<const DomainPtr> domains;  // of the keys that are texts, by key
+    bool repeats = false;                // the kernel may be launched twice
+    uint64_t slots = 0;                  // KernelState::Hashed
+  };
+  // Sets the way; why there is none, or an empty view.
+  std::string_view fold_way(const codegen::KernelCode::Sink& sink, const FoldInput& in, FoldWay& way) const;
+  std::string_view fold_direct(const codegen::KernelCode::Sink& sink, const FoldInput& in, std::span<const Bounds> keys,
+                               FoldWay& way) const;
+  std::string_view fold_hashed(const codegen::KernelCode::Sink& sink, const FoldInput& in, std::span<const Bounds> keys,
+                               FoldWay& way) const;
+  // Its results, as empty tables.
+  Result<void> fold_tables(const codegen::KernelCode::Sink& sink, const hir::Function& f, FoldWay& way,
                            std::vector<ItemPtr>& outputs);
+  // Its results, by the groups that were found, ascending; fold_full: the table was too small, and the way has a larger one now.
+  Result<codegen::FoldState> fold_results(const codegen::KernelCode::Sink& sink, FoldWay& way,
+                            std::vector<ItemPtr>& outputs, KernelState::Hashed& known);
   Result<void> cannot_fold(const Step& s, int64_t number, std::string_view reason);
 
   // --- lookups.cpp ---

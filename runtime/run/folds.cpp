@@ -1,9 +1,13 @@
 // Tables that kernels fold groups into (ptx/codegen/sink.cpp): how large they are and where they lie, from what is known
-// of the keys when the kernel is launched. No wait.
+// of the keys when the kernel is launched.
 //
 // A table has an entry for every combination of elements within the keys' bounds. Of a program's own groups those that
-// do not fit (bounds unknown or too wide, more entries than are worth the memory, extremes that could be what an empty
-// entry holds) are noted in the plan, and the program is compiled again with them as operators (runtime/engine.h).
+// do not fit (too wide bounds, more entries than are worth the memory, extremes that could be what an empty entry holds)
+// find their entries by hashing, in tables of a size that is guessed from what is known and grows where it was too small:
+// then the kernel runs again, and the next run begins with what was needed. That waits for the number of groups, unless
+// they are few and their number is known from the run before: then a table that is too small is seen with the results.
+// What is better sorted (few rows, more groups than caches hold) is noted in the plan, and the program is compiled again
+// with it as an operator (runtime/engine.h).
 #include <algorithm>
 #include <bit>
 
@@ -27,47 +31,95 @@ bool beyond_empty(const Bounds& b, uint8_t fill, uint32_t width) {
   return empty > 0 ? b.max < empty : b.min > empty;
 }
 
+constexpr uint64_t few_rows = 2048;          // which one launch sorts: nothing is hashed
+constexpr uint64_t least_slots = 256, most_hashed = 1 << 20;  // what second-level caches hold with its entries
+constexpr uint64_t growth = 8;               // of a table that was too small
+
+uint64_t span_of(const Bounds& b) { return static_cast<uint64_t>(b.max) - static_cast<uint64_t>(b.min); }
+
 }  // namespace
 
-std::string_view Run::fold_words(const codegen::KernelCode::Sink& sink, const hir::Function& f, uint64_t elements,
-                                 std::span<const VariableBounds> bounds, std::span<const DomainPtr> key_domains,
-                                 std::vector<uint64_t>& words) const {
-  if (sink.selected_by_gathers && elements > plan_.options.most_rows_of_selective_folds)
+std::string_view Run::fold_way(const codegen::KernelCode::Sink& sink, const FoldInput& in, FoldWay& way) const {
+  if (sink.selected_by_gathers && in.elements > plan_.options.most_rows_of_selective_folds)
     return "look-ups select its rows, mostly few of many";
-  uint64_t entries = 1;
   std::vector<Bounds> keys;
   for (size_t k = 0; k < sink.keys.size(); ++k) {
-    Bounds b = bounds[index(sink.keys[k])].bounds;
-    if (key_domains[k]) {
+    Bounds b = in.bounds[index(sink.keys[k])].bounds;
+    if (in.domains[k]) {
       if (plan_.options.operators.ordered) return "its texts are to be in order";
-      const Bounds codes{0, static_cast<int64_t>(key_domains[k]->count()) - 1};
+      const Bounds codes{0, static_cast<int64_t>(in.domains[k]->count()) - 1};
       if (!b.known() || b.min < codes.min || b.max > codes.max) b = codes;
     }
-    if (!b.known()) b = limits(program().types->basic_of(f.variables[sink.keys[k]].type));
-    if (elements == 0 || (key_domains[k] && !b.known())) b = {0, 0};
+    if (!b.known()) b = limits(program().types->basic_of(in.f.variables[sink.keys[k]].type));
+    if (in.elements == 0 || (in.domains[k] && !b.known())) b = {0, 0};
     if (!b.known()) return "nothing is known of its keys";
-    const uint64_t span = static_cast<uint64_t>(b.max) - static_cast<uint64_t>(b.min);
-    if (span >= most_entries || entries * (span + 1) > most_entries) return "there may be too many groups";
-    entries *= span + 1;
     keys.push_back(b);
   }
-  if (entries > always_worth && entries / 2 > elements) return "there may be far more groups than rows";
+  const std::string_view unfit = fold_direct(sink, in, keys, way);
+  const bool direct = unfit.empty();
+  if (sink.keys.size() == 1 && in.bounds[index(sink.keys[0])].ascending && (!direct || way.words[codegen::sink_copies] == 0))
+    return "its keys ascend: groups are runs";
+  return direct || fold_hashed(sink, in, keys, way).empty() ? std::string_view() : unfit;
+}
+
+// An entry for every combination of elements within the keys' bounds.
+std::string_view Run::fold_direct(const codegen::KernelCode::Sink& sink, const FoldInput& in,
+                                  std::span<const Bounds> keys, FoldWay& way) const {
+  uint64_t entries = 1;
+  for (const Bounds& b : keys) {
+    if (span_of(b) >= most_entries || entries * (span_of(b) + 1) > most_entries) return "there may be too many groups";
+    entries *= span_of(b) + 1;
+  }
+  if (entries > always_worth && entries / 2 > in.elements) return "there may be far more groups than rows";
   for (const codegen::KernelCode::Sink::Table& t : sink.tables) {
-    const BasicType type = program().types->basic_of(f.variables[t.values].type);
-    if (t.extreme && elements > 0 && !beyond_empty(bounds[index(t.values)].bounds, t.fill, encodings::plain_bytes(type)))
+    const BasicType type = program().types->basic_of(in.f.variables[t.values].type);
+    if (t.extreme && in.elements > 0 &&
+        !beyond_empty(in.bounds[index(t.values)].bounds, t.fill, encodings::plain_bytes(type)))
       return "nothing is known of the values whose extreme it takes";
   }
   const uint64_t bytes = entries * std::max(1u, sink.entry_bytes);
   const uint64_t copies = bytes <= sink.shared_bytes ? std::bit_floor(std::min(most_copies, sink.shared_bytes / bytes)) : 0;
-  if (copies == 0 && sink.keys.size() == 1 && bounds[index(sink.keys[0])].ascending)
-    return "its keys ascend: groups are runs";
-  words = {entries, copies};
+  way.words = {entries, copies};
   uint64_t factor = entries;
   for (const Bounds& b : keys) {
-    factor /= static_cast<uint64_t>(b.max) - static_cast<uint64_t>(b.min) + 1;
-    words.push_back(static_cast<uint64_t>(b.min));
-    words.push_back(factor);
+    factor /= span_of(b) + 1;
+    way.words.push_back(static_cast<uint64_t>(b.min));
+    way.words.push_back(factor);
   }
+  return {};
+}
+
+// Neighbouring keys share a word while 64 bits hold their combinations.
+std::string_view Run::fold_hashed(const codegen::KernelCode::Sink& sink, const FoldInput& in,
+                                  std::span<const Bounds> keys, FoldWay& way) const {
+  if (plan_.options.operators.group == operators::Options::Group::sort) return "groups are to be sorted";
+  if (in.elements <= few_rows) return "its rows are few";
+  if (!in.repeats) return "its kernel changes a vector";
+  using Wide = unsigned __int128;
+  constexpr Wide most = Wide{1} << 64;
+  std::vector<Wide> ranges;  // of words
+  Wide groups = 1;           // at most
+  way.key_word.clear();
+  for (const Bounds& b : keys) {
+    const Wide range = Wide{span_of(b)} + 1;
+    if (ranges.empty() || ranges.back() > most / range) ranges.push_back(1);
+    ranges.back() *= range;
+    groups = std::min(groups * range, most);
+    way.key_word.push_back(static_cast<uint8_t>(ranges.size() - 1));
+  }
+  way.most_slots = std::min(most_hashed, std::max(2 * few_rows, in.elements / 2));
+  const uint64_t guess =
+      std::max(least_slots, std::min(plan_.options.fold_slots, 2 * static_cast<uint64_t>(std::min<Wide>(groups, in.elements))));
+  way.words = {std::min(way.most_slots, in.slots ? in.slots : guess), 0};
+  way.greatest.clear();
+  for (Wide range : ranges) way.greatest.push_back(static_cast<uint64_t>(range - 1));
+  for (size_t k = 0; k < sink.keys.size(); ++k) {
+    Wide& rest = ranges[way.key_word[k]];
+    rest /= Wide{span_of(keys[k])} + 1;
+    way.words.push_back(static_cast<uint64_t>(keys[k].min));
+    way.words.push_back(static_cast<uint64_t>(rest));
+  }
+  way.words.resize(way.words.size() + codegen::hash_words);
   return {};
 }
 
@@ -79,31 +131,104 @@ Result<void> Run::cannot_fold(const Step& s, int64_t number, std::string_view re
   return Error{Fault::internal, fmt::format("a group is to be no fold: {}", reason)};
 }
 
-Result<void> Run::fold_tables(const codegen::KernelCode::Sink& sink, const hir::Function& f, uint64_t entries,
+namespace {
+
+// Hashed extremes are unsigned: nothing is beyond what an empty entry holds.
+uint8_t fill_of(const codegen::KernelCode::Sink::Table& t, bool hashed) {
+  return !hashed ? t.fill : t.fill == 0x7F ? 0xFF : 0;
+}
+
+}  // namespace
+
+Result<void> Run::fold_tables(const codegen::KernelCode::Sink& sink, const hir::Function& f, FoldWay& way,
                               std::vector<ItemPtr>& outputs) {
-  std::vector<codegen::KernelCode::Sink::Table> tables = sink.tables;
-  std::stable_sort(tables.begin(), tables.end(), [](const auto& a, const auto& b) { return a.fill < b.fill; });
-  std::vector<uint64_t> ends;  // of the tables' bytes
-  for (const auto& t : tables) {
-    const uint32_t width = encodings::plain_bytes(program().types->basic_of(f.result_types[t.result]));
-    ends.push_back((ends.empty() ? 0 : ends.back()) + (entries * width + 255) / 256 * 256);
+  const uint64_t entries = way.entries();
+  struct Piece {
+    uint64_t bytes = 0;
+    uint8_t fill = 0;
+    const codegen::KernelCode::Sink::Table* table = nullptr;  // none: of hashed keys, and their state
+    uint64_t at = 0;
+  };
+  std::vector<Piece> pieces;
+  const uint64_t keys = 8 * entries * (way.hashed() ? codegen::hash_table_count(way.key_word.back() + 1u) : 0);
+  if (way.hashed()) pieces.push_back({keys + 8, 0xFF});
+  for (const codegen::KernelCode::Sink::Table& t : sink.tables)
+    pieces.push_back({entries * encodings::plain_bytes(program().types->basic_of(f.result_types[t.result])),
+                      fill_of(t, way.hashed()), &t});
+  if (pieces.empty()) return {};
+  std::stable_sort(pieces.begin(), pieces.end(), [](const Piece& a, const Piece& b) { return a.fill < b.fill; });
+  uint64_t bytes = 0;
+  for (Piece& p : pieces) {
+    p.at = bytes;
+    bytes += (p.bytes + 255) / 256 * 256;
   }
-  if (ends.empty()) return {};
-  ASSIGN_OR_RETURN(const BufferPtr buffer, engine_.buffers.allocate(ends.back() + 8 * tables.size()));
-  for (size_t k = 0; k < tables.size(); ++k) {
-    ItemPtr made = new_vector(program().types->basic_of(f.result_types[tables[k].result]), entries, true);
-    made->data_buffer = made->size_buffer = buffer;
-    made->data = buffer->address + (k ? ends[k - 1] : 0);
-    made->size_slot = buffer->address + ends.back() + 8 * k;
-    outputs[tables[k].result] = std::move(made);
+  ASSIGN_OR_RETURN(way.tables, engine_.buffers.allocate(bytes + 8 * pieces.size()));
+  const device::Address base = way.tables->address;
+  for (size_t k = 0; k < pieces.size(); ++k) {
+    if (!pieces[k].table) {
+      const size_t at = way.words.size() - codegen::hash_words;
+      way.words[at + codegen::hash_tables] = base + pieces[k].at;
+      way.words[at + codegen::hash_state] = base + pieces[k].at + keys;
+      continue;
+    }
+    ItemPtr& made = outputs[pieces[k].table->result];
+    if (!made) made = new_vector(program().types->basic_of(f.result_types[pieces[k].table->result]), entries, true);
+    made->data_buffer = made->size_buffer = way.tables;
+    made->data = base + pieces[k].at;
+    made->size_slot = base + bytes + 8 * k;
   }
-  for (size_t k = 0, next = 0; k < tables.size(); k = next) {  // equal bytes side by side
-    while (next < tables.size() && tables[next].fill == tables[k].fill) ++next;
-    const uint64_t from = k ? ends[k - 1] : 0;
-    RETURN_IF_ERROR(device_.fill(buffer->address + from, tables[k].fill, ends[next - 1] - from));
+  for (size_t k = 0, next = 0; k < pieces.size(); k = next) {  // equal bytes side by side
+    while (next < pieces.size() && pieces[next].fill == pieces[k].fill) ++next;
+    const uint64_t end = next < pieces.size() ? pieces[next].at : bytes;
+    RETURN_IF_ERROR(device_.fill(base + pieces[k].at, pieces[k].fill, end - pieces[k].at));
   }
   pending_ = true;
   return {};
+}
+
+Result<codegen::FoldState> Run::fold_results(const codegen::KernelCode::Sink& sink, FoldWay& way,
+                                             std::vector<ItemPtr>& outputs, KernelState::Hashed& known) {
+  const size_t at = way.words.size() - codegen::hash_words;
+  operators::Folded folded{.tables = way.words[at + codegen::hash_tables],
+                           .slots = way.entries(),
+                           .greatest = way.greatest,
+                           .state = way.words[at + codegen::hash_state],
+                           .columns = {}};
+  for (const codegen::KernelCode::Sink::Table& t : sink.tables) {
+    const Item& column = *outputs[t.result];
+    folded.columns.push_back({column.data, encodings::plain_bytes(column.type), t.extreme});
+  }
+  // A table that was large enough before probably is: whether it was is seen with the results.
+  const bool waits = way.entries() != known.slots || known.slots > operators::Folded::most_unwaited;
+  if (!waits) {
+    if (!known.report) {
+      ASSIGN_OR_RETURN(known.report, engine_.flags.allocate(16));
+      static_cast<uint64_t*>(known.report->host)[1] = codegen::fold_fits;
+    }
+    folded.report = known.report->address;
+  }
+  note_library_launches();
+  OperatorMemory memory(*this, engine_.buffers);
+  auto scope = timings_.measure(library_phase(), "group");
+  auto found = sql_->folded_groups(folded, memory);
+  note_library_launches(true);
+  if (!found) return found.error();
+  if (found->state != codegen::fold_fits) {
+    if (found->state == codegen::fold_impossible || way.entries() == way.most_slots) return codegen::fold_impossible;
+    way.entries() = std::min(way.most_slots, growth * way.entries());
+    return codegen::fold_full;
+  }
+  for (size_t k = 0; k < sink.tables.size(); ++k) {
+    Item& column = *outputs[sink.tables[k].result];
+    column.capacity = found->groups;
+    column.exact = waits;
+    column.data = found->columns[k];
+    column.data_buffer = memory.buffer(column.data);
+    column.size_slot = found->size_slot;
+    column.size_buffer = memory.buffer(found->size_slot);
+  }
+  if (waits) known.slots = std::min(way.most_slots, std::max(least_slots, 2 * found->groups));
+  return codegen::fold_fits;
 }
 
 }  // namespace rndn::runtime

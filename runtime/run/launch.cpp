@@ -260,6 +260,7 @@ encodings::Stored form_of_result(const Item& v) {
 Result<KernelVariant*> Run::variant(const Step& s, codegen::KernelEncodings key) {
   for (std::vector<encodings::Stored>* forms : {&key.parameters, &key.results})
     while (!forms->empty() && forms->back() == encodings::Stored{}) forms->pop_back();
+  while (!key.hashed.empty() && key.hashed.back().empty()) key.hashed.pop_back();
   KernelState& state = plan_.kernels[s.kernel];
   for (const auto& known : state.variants)
     if (known->encodings == key) return known.get();
@@ -385,17 +386,20 @@ Result<void> Run::launch(const Step& s) {
   const std::vector<VariableBounds> bounds = bounds_in(program(), f, g.elements, inputs);
 
   std::vector<ItemPtr> outputs(f.result_types.size());
-  std::vector<std::vector<uint64_t>> sinks(common.sinks.size());
-  for (size_t k = 0; k < sinks.size(); ++k) {
+  std::vector<FoldWay> ways(common.sinks.size());
+  state.hashed.resize(ways.size());
+  const bool changes_inputs = std::any_of(common.starts_as.begin(), common.starts_as.end(), [](int32_t p) { return p >= 0; });
+  for (size_t k = 0; k < ways.size(); ++k) {
     const codegen::KernelCode::Sink& sink = common.sinks[k];
     std::vector<DomainPtr> key_domains;
     for (hir::VariableId v : sink.keys) {
       const int c = state.texts.of[index(v)];
       key_domains.push_back(c < 0 ? nullptr : domains[static_cast<size_t>(c)]);
     }
-    const std::string_view unfit = fold_words(sink, f, g.elements, bounds, key_domains, sinks[k]);
-    if (!unfit.empty()) return cannot_fold(s, sink.number, unfit);
-    RETURN_IF_ERROR(fold_tables(sink, f, sinks[k][codegen::sink_entries], outputs));
+    const FoldInput in{f, g.elements, bounds, key_domains, !changes_inputs, state.hashed[k].slots};
+    if (const std::string_view unfit = fold_way(sink, in, ways[k]); !unfit.empty())
+      return cannot_fold(s, sink.number, unfit);
+    RETURN_IF_ERROR(fold_tables(sink, f, ways[k], outputs));
   }
   for (size_t i = 0; i < outputs.size(); ++i) {
     if (outputs[i]) continue;
@@ -433,73 +437,86 @@ Result<void> Run::launch(const Step& s) {
     forms.results.push_back(elements.stored);
     if (!outputs[i]->data && !elements.data) RETURN_IF_ERROR(allocate_output(s, i, *outputs[i]));
   }
+  for (const FoldWay& way : ways) forms.hashed.push_back(way.key_word);
   ASSIGN_OR_RETURN(KernelVariant* const variant, this->variant(s, std::move(forms)));
   const codegen::KernelCode& code = variant->code;
   variant->describe(state.report);
   ASSIGN_OR_RETURN(g, geometry(kernel, code, f, inputs, variant->resident_blocks));
   RETURN_IF_ERROR(reserve_scratch(codegen::scratch_bytes(code, g.elements, g.grid)));
 
-  std::vector<uint64_t> parameters;
-  bool can_fail = false;
-  auto data_of = [](const Item& v) { return v.kind == Item::cells ? v.parts[0]->data : v.data; };
-  for (const codegen::KernelParameter& p : code.parameters) {
-    const bool is_input = p.role == codegen::ParameterRole::input_data ||
-                          p.role == codegen::ParameterRole::input_size ||
-                          p.role == codegen::ParameterRole::input_value ||
-                          p.role == codegen::ParameterRole::input_offsets;
-    const bool is_output =
-        p.role == codegen::ParameterRole::output_data || p.role == codegen::ParameterRole::output_size;
-    if ((is_input && p.ordinal >= inputs.size()) || (is_output && p.ordinal >= outputs.size()))
-      return Error{Fault::internal, fmt::format("kernel `{}` asks for parameter {} of {}", code.name, p.ordinal,
-                                                is_input ? inputs.size() : outputs.size())};
-    switch (p.role) {
-      case codegen::ParameterRole::input_data: parameters.push_back(data_of(*inputs[p.ordinal])); break;
-      case codegen::ParameterRole::input_size: parameters.push_back(inputs[p.ordinal]->size_slot); break;
-      case codegen::ParameterRole::input_value: {
-        const Item& number = *inputs[p.ordinal];
-        if (!number.host || number.host->size != 1)
-          return Error{Fault::internal, fmt::format("kernel `{}`: parameter {} is no number", code.name, p.ordinal)};
-        parameters.push_back(word_of(*number.host, p.part));
-        break;
+  for (bool fits = false; !fits;) {  // the tables of groups are as large as they need to be
+    std::vector<uint64_t> parameters;
+    bool can_fail = false;
+    auto data_of = [](const Item& v) { return v.kind == Item::cells ? v.parts[0]->data : v.data; };
+    for (const codegen::KernelParameter& p : code.parameters) {
+      const bool is_input = p.role == codegen::ParameterRole::input_data ||
+                            p.role == codegen::ParameterRole::input_size ||
+                            p.role == codegen::ParameterRole::input_value ||
+                            p.role == codegen::ParameterRole::input_offsets;
+      const bool is_output =
+          p.role == codegen::ParameterRole::output_data || p.role == codegen::ParameterRole::output_size;
+      if ((is_input && p.ordinal >= inputs.size()) || (is_output && p.ordinal >= outputs.size()))
+        return Error{Fault::internal, fmt::format("kernel `{}` asks for parameter {} of {}", code.name, p.ordinal,
+                                                  is_input ? inputs.size() : outputs.size())};
+      switch (p.role) {
+        case codegen::ParameterRole::input_data: parameters.push_back(data_of(*inputs[p.ordinal])); break;
+        case codegen::ParameterRole::input_size: parameters.push_back(inputs[p.ordinal]->size_slot); break;
+        case codegen::ParameterRole::input_value: {
+          const Item& number = *inputs[p.ordinal];
+          if (!number.host || number.host->size != 1)
+            return Error{Fault::internal, fmt::format("kernel `{}`: parameter {} is no number", code.name, p.ordinal)};
+          parameters.push_back(word_of(*number.host, p.part));
+          break;
+        }
+        case codegen::ParameterRole::input_offsets: parameters.push_back(inputs[p.ordinal]->offsets); break;
+        case codegen::ParameterRole::output_data: parameters.push_back(data_of(*outputs[p.ordinal])); break;
+        case codegen::ParameterRole::output_size: parameters.push_back(outputs[p.ordinal]->size_slot); break;
+        case codegen::ParameterRole::lookup: parameters.push_back(tables[p.ordinal][p.part]); break;
+        case codegen::ParameterRole::sink: parameters.push_back(ways[p.ordinal].words[p.part]); break;
+        case codegen::ParameterRole::scratch: parameters.push_back(plan_.scratch ? plan_.scratch->address : 0); break;
+        case codegen::ParameterRole::sum_flags: parameters.push_back(plan_.sum_flags->address); break;
+        case codegen::ParameterRole::error:
+          parameters.push_back(plan_.errors->address + 8 * uint64_t{s.kernel});
+          can_fail = true;
+          break;
       }
-      case codegen::ParameterRole::input_offsets: parameters.push_back(inputs[p.ordinal]->offsets); break;
-      case codegen::ParameterRole::output_data: parameters.push_back(data_of(*outputs[p.ordinal])); break;
-      case codegen::ParameterRole::output_size: parameters.push_back(outputs[p.ordinal]->size_slot); break;
-      case codegen::ParameterRole::lookup: parameters.push_back(tables[p.ordinal][p.part]); break;
-      case codegen::ParameterRole::sink: parameters.push_back(sinks[p.ordinal][p.part]); break;
-      case codegen::ParameterRole::scratch: parameters.push_back(plan_.scratch ? plan_.scratch->address : 0); break;
-      case codegen::ParameterRole::sum_flags: parameters.push_back(plan_.sum_flags->address); break;
-      case codegen::ParameterRole::error:
-        parameters.push_back(plan_.errors->address + 8 * uint64_t{s.kernel});
-        can_fail = true;
-        break;
     }
-  }
 
-  Launched launched{&state, s.function, 0, 0, std::nullopt};
-  if (plan_.options.measure_kernels) {
-    ASSIGN_OR_RETURN(launched.first_mark, device_.record_mark());
+    Launched launched{&state, s.function, 0, 0, std::nullopt};
+    if (plan_.options.measure_kernels) {
+      ASSIGN_OR_RETURN(launched.first_mark, device_.record_mark());
+    }
+    {
+      // The simulator runs the kernel in the call; a GPU's time is credited when the host has waited for it.
+      auto scope = timings_.measure(device_.info().is_simulator ? Phase::kernels : Phase::overhead, code.name);
+      auto queued =
+          device_.launch(variant->handle, {g.grid, 1, 1}, {code.block_size, 1, 1}, 0, std::as_bytes(std::span(parameters)));
+      if (!queued) return launch_error(queued.error(), code.name, place_of(s.function));
+    }
+    if (plan_.options.measure_kernels) {
+      ASSIGN_OR_RETURN(launched.last_mark, device_.record_mark());
+    }
+    ++state.report.launches;
+    state.report.floor_bytes = code.floor_bits_per_element * g.elements / 8;
+    if (can_fail) {
+      uint64_t kept = 0;
+      for (const ItemPtr& v : given)
+        if (v->lifetime == Item::of_run && v->data_buffer) kept += v->data_buffer->bytes;
+      if (kept <= kept_for_messages) launched.inputs = given;
+    }
+    launched_.push_back(std::move(launched));
+    pending_ = true;
+    fits = true;
+    for (size_t k = 0; k < ways.size(); ++k) {
+      if (!ways[k].hashed()) continue;
+      ASSIGN_OR_RETURN(const codegen::FoldState found,
+                       fold_results(common.sinks[k], ways[k], outputs, state.hashed[k]));
+      if (found == codegen::fold_impossible)
+        return cannot_fold(s, common.sinks[k].number, "it has more groups than are worth a table");
+      fits &= found == codegen::fold_fits;
+    }
+    for (size_t k = 0; k < ways.size() && !fits; ++k) RETURN_IF_ERROR(fold_tables(common.sinks[k], f, ways[k], outputs));
   }
-  {
-    // The simulator runs the kernel in the call; a GPU's time is credited when the host has waited for it.
-    auto scope = timings_.measure(device_.info().is_simulator ? Phase::kernels : Phase::overhead, code.name);
-    auto queued =
-        device_.launch(variant->handle, {g.grid, 1, 1}, {code.block_size, 1, 1}, 0, std::as_bytes(std::span(parameters)));
-    if (!queued) return launch_error(queued.error(), code.name, place_of(s.function));
-  }
-  if (plan_.options.measure_kernels) {
-    ASSIGN_OR_RETURN(launched.last_mark, device_.record_mark());
-  }
-  ++state.report.launches;
-  state.report.floor_bytes = code.floor_bits_per_element * g.elements / 8;
-  if (can_fail) {
-    uint64_t kept = 0;
-    for (const ItemPtr& v : given)
-      if (v->lifetime == Item::of_run && v->data_buffer) kept += v->data_buffer->bytes;
-    if (kept <= kept_for_messages) launched.inputs = given;
-  }
-  launched_.push_back(std::move(launched));
-  pending_ = true;
   for (size_t i = 0; i < s.outputs.size(); ++i) assign(s.outputs[i], outputs[i]);
   if (launched_.size() + library_launched_.size() >= most_marks / 2) return wait();
   return {};

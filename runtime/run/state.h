@@ -56,6 +56,13 @@ struct KernelState {
   std::vector<std::unique_ptr<KernelVariant>> variants;
   KernelReport report;
   TextClasses texts;
+  // Per sink whose keys are hashed: slots of a table that was large enough in the last run, 0: unknown; mapped, where nothing waits for them, the
+  // number of groups and whether the table was large enough again (operators::Folded::report).
+  struct Hashed {
+    uint64_t slots = 0;
+    BufferPtr report;
+  };
+  std::vector<Hashed> hashed;
 };
 
 // Launches since the last wait.
@@ -190,6 +197,8 @@ struct Engine::Plan::State {
   std::vector<uint32_t> take_repeats();
   // Whether results may be wrong for want of bits in sums of floats, whose flags are zero again then.
   bool take_unsure();
+  // Whether results are wrong since a table of hashed keys had become too small. The next run waits for their numbers.
+  bool take_full();
 
   State(const Compiled& c, const SourceManager& s, const EngineOptions& o, Engine::State& e);
   ~State();

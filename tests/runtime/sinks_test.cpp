@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include <cstdlib>
+#include <functional>
 #include <limits>
 #include <random>
 
@@ -26,11 +27,20 @@ struct Ran {
   std::string result;
   std::vector<std::string> library;  // kernels of the library
   size_t launches = 0;               // of outlined kernels
+  std::vector<size_t> by_run;        // the same, of every run
+  std::vector<uint64_t> host_calls;  // of every run: what the host waits for
 };
 
-Result<Ran> run_on(const char* target, const std::string& text, const reference::Tables& tables, int runs = 1,
-                   outliner::Mode mode = outliner::Mode::full, bool fuse_groups = true,
-                   std::optional<uint64_t> most_selective_rows = {}) {
+// How a program is run beside the usual.
+struct How {
+  int runs = 1;
+  EngineOptions engine = {};
+  std::function<void(int)> before_run = {};
+  bool same_results = true;  // of all runs
+};
+
+Result<Ran> run_so(const char* target, const std::string& text, const reference::Tables& tables, const How& how,
+                   outliner::Mode mode = outliner::Mode::full, bool fuse_groups = true) {
   SourceManager sources;
   DiagnosticSink sink;
   Timings timings;
@@ -45,16 +55,17 @@ Result<Ran> run_on(const char* target, const std::string& text, const reference:
   checks.check_memory = checks.check_hazards = checks.check_races = true;
   ASSIGN_OR_RETURN(const auto device, open_simulator(target, checks));
   Engine engine(*device, tables);
-  EngineOptions engine_options;
+  EngineOptions engine_options = how.engine;
   engine_options.allow_fallback = false;
-  if (most_selective_rows) engine_options.most_rows_of_selective_folds = *most_selective_rows;
   ASSIGN_OR_RETURN(const auto plan, engine.plan(*compiled, sources, engine_options, timings));
   Ran ran;
-  for (int run = 0; run < runs; ++run) {
+  for (int run = 0; run < how.runs; ++run) {
+    if (how.before_run) how.before_run(run);
+    const uint64_t calls = device->host_calls();
     std::vector<KernelReport> kernels;
     ASSIGN_OR_RETURN(const auto results, engine.run(*plan, timings, nullptr, &kernels));
     ASSIGN_OR_RETURN(std::string shown, print_result(results, Format::json));
-    if (run && shown != ran.result) return input_error("run {} gives something else", run);
+    if (run && how.same_results && shown != ran.result) return input_error("run {} gives something else", run);
     ran.result = std::move(shown);
     ran.library.clear();
     ran.launches = 0;
@@ -63,8 +74,18 @@ Result<Ran> run_on(const char* target, const std::string& text, const reference:
         ran.launches += k.launches;
       else
         ran.library.push_back(k.name);
+    ran.by_run.push_back(ran.launches);
+    ran.host_calls.push_back(device->host_calls() - calls);
   }
   return ran;
+}
+
+Result<Ran> run_on(const char* target, const std::string& text, const reference::Tables& tables, int runs = 1,
+                   outliner::Mode mode = outliner::Mode::full, bool fuse_groups = true,
+                   std::optional<uint64_t> most_selective_rows = {}) {
+  How how{.runs = runs};
+  if (most_selective_rows) how.engine.most_rows_of_selective_folds = *most_selective_rows;
+  return run_so(target, text, tables, how, mode, fuse_groups);
 }
 
 Result<std::string> run_on_reference(const std::string& text, const reference::Tables& tables) {
@@ -273,6 +294,126 @@ TEST(Sinks, WhatDoesNotFitIsDoneByTheLibrary) {
     ASSERT_TRUE(want.ok() && got.ok()) << got.error().message << text;
     EXPECT_EQ(got->result, *want) << key;
     EXPECT_FALSE(got->library.empty()) << key;
+  }
+}
+
+// Rows whose keys are among `groups` numbers of 64 bits, anywhere in them; `a` and `b` of the same group differ from those of others.
+void put_wide(MadeTables& tables, uint64_t rows, uint64_t groups, uint64_t seed, bool all_bits = false) {
+  std::mt19937_64 random(seed);
+  std::vector<int64_t> of_a, of_b, a, b, n, w;
+  std::vector<std::string> texts;
+  for (uint64_t g = 0; g < groups; ++g) {
+    of_a.push_back(static_cast<int64_t>(random() >> 1) - (int64_t{1} << 62));
+    of_b.push_back(g % 3 ? static_cast<int64_t>(random()) : of_a.back());
+  }
+  if (all_bits) of_a[0] = std::numeric_limits<int64_t>::min(), of_a[groups - 1] = std::numeric_limits<int64_t>::max();
+  for (uint64_t i = 0; i < rows; ++i) {
+    const size_t g = random() % groups;
+    a.push_back(of_a[g]);
+    b.push_back(of_b[g]);
+    texts.push_back(fmt::format("text {}", g % 50));
+    n.push_back(static_cast<int64_t>(random()) % 2'000'000'000);
+    // Extremes that only a table of unsigned numbers tells from none.
+    w.push_back(random() % 5 ? static_cast<int64_t>(random()) : random() % 2 ? INT64_MAX : INT64_MIN);
+  }
+  tables.put("f", "a", BasicType::i64, a);
+  tables.put("f", "b", BasicType::i64, b);
+  tables.put("f", "n", BasicType::i32, n);
+  tables.put("f", "w", BasicType::i64, w);
+  tables.put("f", "t", true, texts);
+}
+std::string wide_loads() {
+  return "  f:? = @load_table(`f:sym);\n" + load("a", "i64") + load("b", "i64") + load("n", "i32") + load("w", "i64") +
+         load("t", "sym") + "  m:? = @gt(f_n, -500000000:i32);\n";
+}
+bool is_hashed(const Ran& ran) {
+  const auto any = [&](const char* name) {
+    return std::any_of(ran.library.begin(), ran.library.end(), [&](const std::string& k) { return k.starts_with(name); });
+  };
+  return any("fold_collect") && !any("segment") && !any("few") && !any("small_groups") && !any("group_");
+}
+
+// One word of 64 bits, several, words that share keys, a text beside them: from tables of a block to global ones.
+TEST(Sinks, WideKeysAreHashed) {
+  constexpr const char* targets[] = {"sm_61", "sm_86", "sm_90"};
+  const std::vector<std::vector<std::string>> keys = {
+      {"f_a"}, {"f_a", "f_b"}, {"f_t", "f_a"}, {"f_b", "f_t", "f_a"}, {"f_a", "f_t", "f_b", "f_a"}};
+  size_t turn = 0;
+  for (const uint64_t groups : {2u, 40u, 900u})
+    for (const auto& of : keys) {
+      MadeTables tables;
+      put_wide(tables, 3000, groups, groups + of.size());
+      const std::string text = grouped(wide_loads(), of, {"f_n", "f_w"}, turn % 2 ? "m" : "");
+      auto want = run_on_reference(text, tables);
+      ASSERT_TRUE(want.ok()) << want.error().message << text;
+      const char* target = targets[turn++ % 3];
+      auto got = run_on(target, text, tables, 3);
+      ASSERT_TRUE(got.ok()) << groups << " on " << target << ": " << got.error().message << text;
+      EXPECT_EQ(got->result, *want) << groups << " on " << target << text;
+      EXPECT_TRUE(is_hashed(*got)) << groups << " " << of.size() << " " << fmt::format("{}", fmt::join(got->library, " "));
+    }
+}
+
+// The first guess is too small: the kernel runs again, and later runs know.
+TEST(Sinks, TablesOfHashedKeysGrow) {
+  MadeTables tables;
+  put_wide(tables, 9000, 3000, 1);
+  const std::string text = grouped(wide_loads(), {"f_b", "f_a"}, {"f_n"}, "m");
+  auto want = run_on_reference(text, tables);
+  How how{.runs = 3};
+  how.engine.fold_slots = 256;
+  auto got = run_so("sm_86", text, tables, how);
+  ASSERT_TRUE(want.ok() && got.ok()) << got.error().message;
+  EXPECT_EQ(got->result, *want);
+  EXPECT_TRUE(is_hashed(*got));
+  EXPECT_GT(got->by_run[0], got->by_run[1]);
+  EXPECT_EQ(got->by_run[1], got->by_run[2]);
+}
+
+// Few groups, known from the run before: nothing waits before the results, and the runs become a graph. A table that has become too
+// small is noticed with the results.
+TEST(Sinks, FewHashedGroupsWaitForNothing) {
+  MadeTables tables;
+  put_wide(tables, 3000, 30, 2);
+  const std::string text = grouped(wide_loads(), {"f_a"}, {"f_n"}, "");
+  auto want = run_on_reference(text, tables);
+  How how{.runs = 5};
+  how.engine.measure_kernels = false;
+  auto got = run_so("sm_90", text, tables, how);
+  ASSERT_TRUE(want.ok() && got.ok()) << got.error().message;
+  EXPECT_EQ(got->result, *want);
+  EXPECT_TRUE(is_hashed(*got));
+  EXPECT_LT(got->host_calls[2], got->host_calls[0]);
+
+  how.same_results = false;
+  how.engine.measure_kernels = true;  // no graph, which has the columns of its runs
+  how.before_run = [&](int run) {
+    if (run == 3) put_wide(tables, 3000, 1500, 3);
+  };
+  got = run_so("sm_90", text, tables, how);
+  want = run_on_reference(text, tables);
+  ASSERT_TRUE(want.ok() && got.ok()) << got.error().message;
+  EXPECT_EQ(got->result, *want);
+}
+
+// A key that is the mark of a free slot, more groups than a table is worth, few rows, groups that are to be sorted: by the library.
+TEST(Sinks, WhatIsNotHashedIsDoneByTheLibrary) {
+  struct Case {
+    uint64_t rows, groups;
+    bool all_bits, sorts;
+  };
+  for (const Case& c : {Case{3000, 20, true, false}, Case{12000, 12000, false, false}, Case{2000, 20, false, false},
+                        Case{3000, 20, false, true}}) {
+    MadeTables tables;
+    put_wide(tables, c.rows, c.groups, 4, c.all_bits);
+    const std::string text = grouped(wide_loads(), {"f_a"}, {"f_n"}, "");
+    auto want = run_on_reference(text, tables);
+    How how{.runs = 2};
+    if (c.sorts) how.engine.operators.group = operators::Options::Group::sort;
+    auto got = run_so("sm_86", text, tables, how);
+    ASSERT_TRUE(want.ok() && got.ok()) << got.error().message;
+    EXPECT_EQ(got->result, *want) << c.rows << " " << c.groups;
+    EXPECT_FALSE(is_hashed(*got)) << c.rows << " " << c.groups;
   }
 }
 
