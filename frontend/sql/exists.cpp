@@ -42,8 +42,12 @@ bool is_equality(Function f) { return f == Function::equal || f == Function::not
 bool Translator::column_below(NodeId& node, uint32_t& at) const {
   while (plan_[node].op == Operator::project) {
     const Node& n = plan_[node];
-    if (n.projects) at = plan_.of(n.projection)[at];
-    const Expression& e = plan_[plan_.of(n.expressions)[at]];
+    const std::span<const uint32_t> projection = plan_.of(n.projection);
+    const std::span<const ExpressionId> expressions = plan_.of(n.expressions);
+    if (n.projects && at >= projection.size()) return false;  // no column: said where it is read
+    if (n.projects) at = projection[at];
+    if (at >= expressions.size()) return false;
+    const Expression& e = plan_[expressions[at]];
     if (e.kind != Expression::column) return false;
     at = e.index;
     node = plan_.of(n.children)[0];
