@@ -489,7 +489,9 @@ VectorId Graph::rows(SpaceId s) {
 
 VectorId Graph::spread(VectorId v, SpaceId s) {
   if (s == one_row || vectors_[v].space != one_row) return v;
-  return call("@vector(", {count(s), v}, vectors_[v].type, s, "all", vectors_[v].bounds);
+  const VectorId rows = count(s);  // may add vectors: references to others end here
+  const Vector x = vectors_[v];
+  return call("@vector(", {rows, v}, x.type, s, "all", x.bounds);
 }
 
 bool Graph::determines(VectorId key, VectorId v) const {
