@@ -17,7 +17,7 @@ bool castable(BasicType from, BasicType to) {
   if (is_wide(from)) return is_integer(to) || is_float(to);
   if (is_wide(to)) return is_real(from);
   if (is_integer(to)) return from == BasicType::boolean || (is_real(from) && row(from).bits <= row(to).bits);
-  if (is_float(to)) return is_integer(from) || (is_float(from) && row(from).bits <= row(to).bits);
+  if (is_float(to)) return is_integer(from) || is_float(from);
   return false;
 }
 

@@ -26,6 +26,7 @@ constexpr Row rows_[] = {
     {TypeId::utinyint, "C", 1},
     {TypeId::usmallint, "S", 2},
     {TypeId::uinteger, "I", 4},
+    {TypeId::ubigint, "L", 8},
     {TypeId::real, "f", 4},
     {TypeId::double_, "g", 8},
     {TypeId::decimal, "d:", 16},

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "runtime/text/text_functions.h"
+
 namespace rndn::runtime {
 namespace {
 
@@ -16,22 +18,6 @@ std::string decimal_text(__int128 value, unsigned scale) {
   return (value < 0 ? "-" : "") + digits;
 }
 
-// Of a day, from microseconds: 10:00:00, 10:00:00.12.
-std::string clock_text(int64_t us) {
-  std::string text = fmt::format("{:02}:{:02}:{:02}", us / 3'600'000'000, us / 60'000'000 % 60,
-                                 us / 1'000'000 % 60);
-  if (us % 1'000'000 == 0) return text;
-  text += fmt::format(".{:06}", us % 1'000'000);
-  text.erase(text.find_last_not_of('0') + 1);
-  return text;
-}
-
-std::string timestamp_text(int64_t us) {
-  constexpr int64_t day = 86'400'000'000;
-  const int64_t of_day = (us % day + day) % day;
-  return calendar_text(hir::BasicType::date, (us - of_day) / day) + " " + clock_text(of_day);
-}
-
 }  // namespace
 
 std::string sql_text(sql::Type type, const Value& values, uint64_t i) {
@@ -40,9 +26,10 @@ std::string sql_text(sql::Type type, const Value& values, uint64_t i) {
     case sql::TypeId::decimal:
       return decimal_text(
           hir::is_wide(values.type) ? values.as<__int128>()[i] : integer_at(values, i), type.scale);
-    case sql::TypeId::time: return clock_text(integer_at(values, i));
-    case sql::TypeId::timestamp: return timestamp_text(integer_at(values, i));
-    case sql::TypeId::timestamptz: return timestamp_text(integer_at(values, i)) + "+00";
+    case sql::TypeId::date: return text::date_text(integer_at(values, i));
+    case sql::TypeId::time: return text::time_text(integer_at(values, i));
+    case sql::TypeId::timestamp: return text::timestamp_text(integer_at(values, i));
+    case sql::TypeId::timestamptz: return text::timestamp_text(integer_at(values, i)) + "+00";
     default: return element_text(values, i, true);
   }
 }

@@ -171,8 +171,9 @@ VectorId Translator::of_own_group(const Groups& g, VectorId v) {
 
 // A sum in 128 bits: of quotients and of remainders by 2^32 (of more than 2^31 rows by 2^31, which
 // no space's 2^32 rows exceed), again and again until 64 bits hold the sums, put together for each
-// group.
-VectorId Translator::wide_sum(const Groups& g, VectorId v, Bounds each, Bounds counts) {
+// group. `fits`: where the sum has not left 128 bits; null: it is proved.
+VectorId Translator::wide_sum(const Groups& g, VectorId v, Bounds each, Bounds counts,
+                              VectorId* fits) {
   if ((each * counts).fits_i64())
     return g_.cast(reduce(g, "sum", g_.cast(v, BasicType::i64), each * counts), BasicType::i128);
   constexpr __int128 half = __int128{1} << 31;
@@ -185,10 +186,17 @@ VectorId Translator::wide_sum(const Groups& g, VectorId v, Bounds each, Bounds c
   const VectorId low = hir::is_wide(type)
                            ? g_.map("minus", {v, g_.map("mul", {high, by}, type)}, type, rest)
                            : g_.map("mod", {v, by}, type, rest);
-  const VectorId scaled =
-      g_.map("mul", {wide_sum(g, high, quotients, counts), g_.integer(BasicType::i128, word)},
-             BasicType::i128);
-  return g_.map("plus", {scaled, wide_sum(g, low, rest, counts)}, BasicType::i128, each * counts);
+  VectorId inner = nothing;
+  const VectorId above = wide_sum(g, high, quotients, counts, fits ? &inner : nullptr);
+  const VectorId scaled = g_.map("mul", {above, g_.integer(BasicType::i128, word)}, BasicType::i128);
+  const VectorId below = wide_sum(g, low, rest, counts);
+  const VectorId sum = g_.map("plus", {scaled, below}, BasicType::i128, each * counts);
+  if (fits && !(each * counts).known) {
+    const __int128 most = ~(__int128{1} << 127) / word;
+    *fits = g_.and_(g_.and_(inner, within(above, {}, Bounds::of(-most, most))),
+                    unwrapped("plus", scaled, below, sum));
+  }
+  return sum;
 }
 
 Cell Translator::aggregate_cell(const Expression& e, const Relation& in, const Groups& g) {
@@ -241,11 +249,16 @@ Cell Translator::aggregate_cell(const Expression& e, const Relation& in, const G
     const VectorId v =
         zero_under_null(g_.cast(x.value, hir::widest(g_[x.value].type, BasicType::i64)));
     Bounds each = rndn::sql::join(g_[v].bounds, Bounds::of(0, 0));
-    if (!each.known && !hir::is_wide(g_[v].type)) each = Bounds::of(INT64_MIN, INT64_MAX);
-    const Bounds total =
-        within_type(each * counts, fmt::format("the aggregate {}", name_of(f)), type);
+    if (!each.known) {
+      constexpr __int128 most = ~(__int128{1} << 127);
+      each = hir::is_wide(g_[v].type) ? within_type(Bounds::of(-most, most), x.type)
+                                      : Bounds::of(INT64_MIN, INT64_MAX);
+    }
+    const Bounds exact = each * counts, total = within_type(exact, type);
     if (total.fits_i64() && !hir::is_wide(g_[v].type)) return reduce(g, "sum", v, total);
-    return error_ ? g_.zero(BasicType::i64) : wide_sum(g, v, each, counts);
+    VectorId fits = nothing;
+    const VectorId wide = wide_sum(g, v, each, counts, &fits);
+    return checked(wide, exact, {}, type, fmt::format("the aggregate {}", name_of(f)), fits);
   };
   if (distinct_values && f != Aggregate::count && f != Aggregate::min && f != Aggregate::max)
     return refuse("of distinct values");
@@ -256,7 +269,12 @@ Cell Translator::aggregate_cell(const Expression& e, const Relation& in, const G
       const bool is_distinct = distinct_values || f == Aggregate::approx_count_distinct;
       if (!is_distinct) return {number_of_counted(), nothing, e.type};
       if (g.frame) return refuse("of distinct values in a window");
-      const VectorId v = zero_under_null(g_.spread(x.value, g.rows));
+      VectorId value = g_.spread(x.value, g.rows);
+      if (words_of(value).size() > 1) {  // each value's number
+        const Groups alike = group(g.rows, {{value, nothing, x.type}});
+        value = of_own_group(alike, g_.rows(alike.space));
+      }
+      const VectorId v = zero_under_null(value);
       // Without the zero that only rows that do not count have.
       const auto less_zero = [&](VectorId n) {
         if (is_none(counted)) return Cell{n, nothing, e.type};
@@ -301,7 +319,7 @@ Cell Translator::aggregate_cell(const Expression& e, const Relation& in, const G
       const std::string_view builtin = is_min ? "min" : "max";
       const VectorId v = g_.spread(x.value, g.rows);
       const BasicType type = g_[v].type;
-      if (hir::is_text(type) || (hir::is_wide(type) && !g.frame)) {
+      if (hir::is_text(type) || hir::is_wide(type)) {
         // By ranks: the place of each row in the order, those without a value last or first of all.
         const Cell value{v, nothing, x.type};
         if (g.one) {

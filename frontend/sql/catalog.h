@@ -18,12 +18,15 @@ enum class TypeId : uint8_t {
 #define SQL_TYPE(id, name, horseir) id,
 #include "frontend/sql/types.def"
 #undef SQL_TYPE
-  interval  // of expressions alone: months, days and microseconds
+  // Of expressions alone: months, days and microseconds; a place among texts.
+  interval,
+  enumeration
 };
 
 struct Type {
   TypeId id = TypeId::integer;
   uint8_t width = 0, scale = 0;  // DECIMAL only
+  uint16_t list = 0;             // ENUM only: which of Plan::enums
   bool operator==(const Type&) const = default;
 };
 

@@ -58,7 +58,100 @@ VectorId Translator::date_of(VectorId days) {
   return g_.map("plus", {g_.zero(BasicType::date), days}, BasicType::date, g_[days].bounds);
 }
 
+namespace {
+
+// Timestamps and dates have an infinity each way, and end before.
+constexpr int64_t forever = INT64_MAX, first_moment = -9223372022400000000;
+constexpr __int128 endless(Type type) { return type.id == TypeId::date ? INT32_MAX : forever; }
+
+}  // namespace
+
+// Where a moment is infinite; none: nowhere.
+VectorId Translator::infinite(const Cell& c) {
+  if (!is_moment(c.type)) return nothing;
+  const Bounds b = g_[c.value].bounds;
+  const __int128 end = endless(c.type);
+  if (b.known && b.least > -end && b.most < end) return nothing;
+  const auto is = [&](__int128 value) {
+    const VectorId limit =
+        c.type.id == TypeId::date ? date_literal(value) : g_.integer(whole, value);
+    return g_.map("eq", {c.value, limit}, truth);
+  };
+  return g_.or_(is(end), is(-end));
+}
+
+// Microseconds, of days and of what is added to them: an error where that is no timestamp, and an
+// infinity where `from` is one.
+VectorId Translator::moment_of(VectorId days, VectorId time, std::span<const Cell> arguments) {
+  const Cell& from = arguments[0];
+  const Bounds exact = g_[days].bounds * Bounds::of(day_us, day_us) + g_[time].bounds;
+  const Bounds all = Bounds::of(first_moment, forever - 1);
+  const VectorId ends = infinite(from);
+  if (is_none(ends) && exact.known && exact.within(all.least, all.most))
+    return g_.map("plus", {whole_map("mul", days, day_us), time}, whole, exact);
+  const BasicType wide = BasicType::i128;
+  VectorId v = g_.map("plus", {g_.map("mul", {g_.cast(days, wide), g_.integer(wide, day_us)}, wide),
+                               g_.cast(time, wide)}, wide, exact);
+  VectorId holds = within(v, exact, all);
+  if (!is_none(ends)) holds = g_.or_(holds, ends);
+  v = g_.cast(g_.select(holds, v, g_.zero(wide)), whole);
+  if (!is_none(holds)) v = demanded(v, holds, arguments, "a moment is out of range");
+  if (is_none(ends)) {
+    g_.change(v).bounds = all;
+    return v;
+  }
+  const VectorId above = g_.map("gt", {from.value, g_.zero(g_[from.value].type)}, truth);
+  const VectorId endless_one =
+      g_.select(above, g_.integer(whole, forever), g_.integer(whole, -forever));
+  return g_.select(ends, endless_one, v);
+}
+
+// A date moved by days: an error where that is none.
+VectorId Translator::moved_date(const Cell& date, const Cell& by, bool back) {
+  const Bounds p = g_[date.value].bounds, q = known_bounds(by);
+  const Bounds exact = back ? p - q : p + q, all = Bounds::of(1 - INT32_MAX, INT32_MAX - 1);
+  const std::string_view builtin = back ? "minus" : "plus";
+  const VectorId ends = infinite(date);
+  if (is_none(ends) && exact.known && exact.within(all.least, all.most))
+    return g_.map(builtin, {date.value, by.value}, BasicType::date, exact);
+  const VectorId days = g_.map(builtin, {days_of(date), g_.cast(by.value, whole)}, whole, exact);
+  VectorId holds = within(days, exact, all);
+  if (!is_none(ends)) holds = g_.or_(holds, ends);
+  const Cell both[] = {date, by};
+  VectorId v = date_of(is_none(holds) ? days : g_.select(holds, days, g_.integer(whole, 0)));
+  if (!is_none(holds)) v = demanded(v, holds, both, "a date is out of range");
+  g_.change(v).bounds = all;
+  return is_none(ends) ? v : g_.select(ends, date.value, v);
+}
+
+// Years, months and days by arithmetic (H. Hinnant, chrono-Compatible Low-Level Date Algorithms):
+// HorseIR's parts of dates end at year 32767.
+Translator::Civil Translator::civil_far(VectorId days) {
+  const auto of = [&](std::string_view builtin, VectorId x, VectorId y) {
+    return g_.map(builtin, {x, y}, whole);
+  };
+  const VectorId z = whole_map("plus", days, epoch_of_era);
+  const VectorId era = floor_div(z, days_of_era);
+  const VectorId day = g_.map("minus", {z, whole_map("mul", era, days_of_era)}, whole,
+                              Bounds::of(0, days_of_era - 1));
+  VectorId year = of("minus", day, whole_map("div", day, 1460));
+  year = of("plus", year, whole_map("div", day, 36524));
+  year = whole_map("div", of("minus", year, whole_map("div", day, 146096)), 365);
+  VectorId of_year = of("minus", day, whole_map("mul", year, 365));
+  of_year = of("plus", of("minus", of_year, whole_map("div", year, 4)), whole_map("div", year, 100));
+  const VectorId from_march = whole_map("div", whole_map("plus", whole_map("mul", of_year, 5), 2), 153);
+  const VectorId first = whole_map("div", whole_map("plus", whole_map("mul", from_march, 153), 2), 5);
+  const VectorId is_later = g_.map("lt", {from_march, g_.integer(whole, 10)}, truth);
+  const VectorId month = g_.select(is_later, whole_map("plus", from_march, 3), whole_map("minus", from_march, 9));
+  const VectorId own = of("plus", year, whole_map("mul", era, years_of_era));
+  return {of("plus", own, g_.cast(g_.not_(is_later), whole)), month,
+          whole_map("plus", of("minus", of_year, first), 1)};
+}
+
 Translator::Civil Translator::civil_of(VectorId date) {
+  constexpr int64_t first_day = -12687428, last_day = 11248737;  // of years of 16 bits
+  if (const Bounds b = g_[date].bounds; b.known && !b.within(first_day, last_day))
+    return civil_far(days_of({date, nothing, {TypeId::date}}));
   const auto part = [&](std::string_view builtin, Bounds bounds) {
     return g_.cast(g_.map(builtin, {date}, BasicType::i16, bounds), whole);
   };
@@ -105,9 +198,11 @@ Cell Translator::date_part(const Expression& e, std::span<const Cell> a, std::st
     no_rule(e, a);
     return failed(e.type);
   }
+  const VectorId ends = infinite(c);  // which has no parts
   const auto done = [&](VectorId v) {
     if (is_floating(e.type) && !hir::is_float(g_[v].type)) v = g_.cast(v, BasicType::f64);
-    return strict(e.type, v, a);
+    return is_none(ends) ? strict(e.type, v, a)
+                         : canonical(e.type, v, g_.and_(c.valid, g_.not_(ends)));
   };
   // Of the time of day, as quotient and remainder.
   struct Clock {
@@ -209,8 +304,15 @@ Cell Translator::truncation(const Expression& e, std::span<const Cell> a, std::s
   } else {
     micros = whole_map("mul", floor_div(micros_of(c), unit->micros), unit->micros);
   }
+  constexpr int64_t longest = 366000 * day_us;  // a millennium
+  const Bounds own = g_[micros_of(c)].bounds;
+  if (own.known && !g_[micros].bounds.known)
+    g_.change(micros).bounds = Bounds::of(own.least - longest, own.most);
   const Cell moment{micros, nothing, {TypeId::timestamp}};
-  return strict(e.type, e.type.id == TypeId::date ? date_of(days_of(moment)) : micros, {&c, 1});
+  VectorId v = e.type.id == TypeId::date ? date_of(days_of(moment)) : micros;
+  if (const VectorId ends = infinite(c); !is_none(ends))
+    v = g_.select(ends, cast_cell(c, e.type).value, v);
+  return strict(e.type, v, {&c, 1});
 }
 
 // date_diff: how many ends of a unit lie between; date_sub: how many whole units.
@@ -269,23 +371,24 @@ Cell Translator::shifted(Type type, const Cell& moment, const Cell& by, bool bac
   const auto is_zero = [&](VectorId v) { return g_.is_literal(v) && g_[v].bounds.most == 0 && g_[v].bounds.least == 0; };
   VectorId days = days_of(moment), time = time_of_day(moment);
   if (!is_zero(by.value)) {
+    const Bounds before = g_[days].bounds, most_days = Bounds::of(-31, 31), few = Bounds::of(-3, 3);
+    const Bounds shift = rndn::sql::join(g_[by.value].bounds, Bounds::of(0, 0)) * most_days;
     const Civil civil = civil_of(moment);
     const VectorId months = moved(months_of(civil), by.value);
     const VectorId first = first_of_month(months);
     const VectorId length = g_.map("minus", {first_of_month(whole_map("plus", months, 1)), first}, whole, Bounds::of(28, 31));
     const VectorId day = g_.select(g_.map("gt", {civil.day, length}, truth), length, civil.day);
-    days = whole_map("minus", g_.map("plus", {first, day}, whole), 1);
+    days = whole_map("minus", g_.map("plus", {first, day}, whole), 1, before + shift + few);
   }
   if (!is_zero(by.days)) days = moved(days, by.days);
-  if (type.id == TypeId::date && is_zero(by.micros)) {
-    const Cell both[] = {moment, by};
-    return strict(type, date_of(days), both);
-  }
   if (!is_zero(by.micros)) time = moved(time, by.micros);
-  const VectorId micros = g_.map("plus", {whole_map("mul", days, day_us), time}, whole);
   const Cell both[] = {moment, by};
-  const Cell out{micros, nothing, {TypeId::timestamp}};
-  return strict(type, type.id == TypeId::date ? date_of(days_of(out)) : micros, both);
+  const Bounds near = Bounds::of(1 - INT32_MAX, INT32_MAX - 1), of_days = g_[days].bounds;
+  if (type.id == TypeId::date && is_zero(by.micros) && is_none(infinite(moment)) && of_days.known &&
+      of_days.within(near.least, near.most))
+    return strict(type, date_of(days), both);
+  const Cell out{moment_of(days, time, both), nothing, {TypeId::timestamp}};
+  return strict(type, type.id == TypeId::date ? cast_cell(out, type).value : out.value, both);
 }
 
 Cell Translator::last_day(const Expression& e, std::span<const Cell> a, std::string_view) {
@@ -294,7 +397,8 @@ Cell Translator::last_day(const Expression& e, std::span<const Cell> a, std::str
     return failed(e.type);
   }
   const VectorId next = first_of_month(whole_map("plus", months_of(civil_of(a[0])), 1));
-  return strict(e.type, date_of(whole_map("minus", next, 1)), a);
+  const VectorId v = date_of(whole_map("minus", next, 1)), ends = infinite(a[0]);
+  return canonical(e.type, v, is_none(ends) ? a[0].valid : g_.and_(a[0].valid, g_.not_(ends)));
 }
 
 Cell Translator::make_date(const Expression& e, std::span<const Cell> a, std::string_view) {

@@ -35,7 +35,7 @@ std::string_view mirrored(std::string_view comparison) {
 }  // namespace
 
 BasicType basic_of(Type type) {
-  return type.id == TypeId::interval ? BasicType::i64 : basics[static_cast<size_t>(type.id)];
+  return type.id >= TypeId::interval ? BasicType::i64 : basics[static_cast<size_t>(type.id)];
 }
 
 Cell Translator::failed(Type type) { return null_of(type); }
@@ -135,22 +135,31 @@ Bounds Translator::known_bounds(const Cell& c) const {
   return b.known ? b : bounds_of(c.type);
 }
 
-VectorId Translator::checked(VectorId v, Bounds bounds, std::span<const Cell> arguments, Type type,
-                             std::string_view what) {
-  const Bounds all = bounds_of(type);
-  if (!all.known || bounds.within(all.least, all.most)) return v;
+VectorId Translator::within(VectorId v, Bounds bounds, Bounds wanted) {
+  if (!wanted.known) return nothing;
   const BasicType made = g_[v].type;
-  VectorId fits = nothing;
-  if (!bounds.known || bounds.least < all.least)
-    fits = g_.map("geq", {v, g_.integer(made, all.least)}, BasicType::boolean);
-  if (!bounds.known || bounds.most > all.most)
-    fits = g_.and_(fits, g_.map("leq", {v, g_.integer(made, all.most)}, BasicType::boolean));
+  if (!bounds.known && !hir::is_wide(made))
+    bounds = Bounds::of(*limit_of(made, false), *limit_of(made, true));
+  VectorId holds = nothing;
+  if (!bounds.known || bounds.least < wanted.least)
+    holds = g_.map("geq", {v, g_.integer(made, wanted.least)}, BasicType::boolean);
+  if (!bounds.known || bounds.most > wanted.most)
+    holds = g_.and_(holds, g_.map("leq", {v, g_.integer(made, wanted.most)}, BasicType::boolean));
+  return holds;
+}
+
+VectorId Translator::checked(VectorId v, Bounds bounds, std::span<const Cell> arguments, Type type,
+                             std::string_view what, VectorId fits) {
+  const Bounds all = bounds_of(type);
+  fits = g_.and_(fits, within(v, bounds, all));
+  if (is_none(fits)) return v;
+  const BasicType made = g_[v].type;
   // What does not count becomes zero, so that the bounds hold for all.
   bool all_count = is_none(guard_);
   for (const Cell& a : arguments) all_count = all_count && is_none(a.valid);
   if (!all_count) v = g_.select(fits, v, g_.zero(made));
   v = demanded(v, fits, arguments, fmt::format("{} does not fit {}", what, type_name(type)), all);
-  return made == BasicType::i128 ? g_.cast(v, BasicType::i64) : v;
+  return made == BasicType::i128 && all.fits_i64() ? g_.cast(v, BasicType::i64) : v;
 }
 
 // The value; an error with the message where it counts, no argument is null and `holds` is false.

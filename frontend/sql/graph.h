@@ -95,7 +95,7 @@ class Graph {
   VectorId cast(
       VectorId v,
       hir::BasicType
-          type);  // of numbers and bool to a type that is not narrower; itself where equal
+          type);  // of numbers and bool to a type that is not narrower, or of floats; itself where equal
   // Any other call, of the given space. `head` ends where the arguments begin: "@each_right(@index,
   // ".
   VectorId call(std::string head, const std::vector<VectorId>& arguments, hir::BasicType type,

@@ -92,7 +92,9 @@ std::vector<Translator::Key> Translator::keys_of(const On& on, const Relation& l
     if (!hir::is_float(g_[keys[k].left.value].type)) continue;
     const VectorId nans[] = {is_nan(keys[k].left.value), is_nan(keys[k].right.value)};
     if (is_none(nans[0]) || is_none(nans[1])) continue;
-    Key flags{{nans[0], nothing, truth}, {nans[1], nothing, truth}};
+    Key flags{{nans[0], keys[k].left.valid, truth},
+              {nans[1], keys[k].right.valid, truth},
+              keys[k].nulls_equal};
     for (Cell* c : {&keys[k].left, &keys[k].right}) {
       const VectorId nan = nans[c == &keys[k].right];
       c->value = g_.select(nan, g_.zero(g_[c->value].type), c->value);
@@ -103,12 +105,15 @@ std::vector<Translator::Key> Translator::keys_of(const On& on, const Relation& l
 }
 
 // The condition, but the equality `but` and what `join_index` has looked at where `paired`, as
-// filters of what is joined: left's columns, then right's.
-void Translator::residual(Relation& joined, const On& on, size_t but, bool paired) {
+// filters of what is joined: left's columns, then right's. `counted`: rows that may fail, of those
+// that are joined; none: all.
+void Translator::residual(Relation& joined, const On& on, size_t but, bool paired,
+                          VectorId counted) {
   const std::span<const Cell> all = joined.columns;
   // Of rows that are joined so far.
   const auto value = [&](ExpressionId e, std::span<const Cell> columns) {
-    return evaluate(e, Relation{joined.space, joined.mask, {columns.begin(), columns.end()}});
+    return evaluate(e, Relation{joined.space, joined.mask, {columns.begin(), columns.end()}},
+                    counted);
   };
   size_t at = 0;
   for (const Condition& c : on.conditions) {
@@ -490,7 +495,7 @@ Relation Translator::outer(const Relation& left, const Relation& right, std::vec
           (left.space == one_row || !look_up_any(to, keys, false, lifting, at)))
         continue;
       Relation joined = side_by_side({left.space, nothing, left.columns}, to);
-      residual(joined, on, at, false);
+      residual(joined, on, at, false, left.mask);
       Relation found{
           left.space,
           nothing,
@@ -606,15 +611,18 @@ VectorId Translator::left_open(const Relation& left, const Relation& right, cons
   };
   const std::vector<Cell> columns = joined.columns;
   const std::span<const Cell> all = columns;
+  const auto value = [&](ExpressionId e, std::span<const Cell> of) {
+    return evaluate(e, Relation{joined.space, joined.mask, {of.begin(), of.end()}});
+  };
   for (const Condition& c : on.conditions) {
-    const Cell x = evaluate(c.left, all.first(on.left)), y = evaluate(c.right, all.subspan(on.left));
+    const Cell x = value(c.left, all.first(on.left)), y = value(c.right, all.subspan(on.left));
     if (error_) return nothing;
     const bool two_valued = c.comparison == Function::not_distinct_from;
     const std::string_view builtin = comparison_of(c.comparison);
     if (builtin.empty()) fail("the join condition {} has no translation", name_of(c.comparison));
     unless_false(two_valued ? equal_cells(x, y) : compare_cells(builtin, x, y));
   }
-  for (ExpressionId e : on.others) unless_false(evaluate(e, columns));
+  for (ExpressionId e : on.others) unless_false(value(e, all));
   return rows_met(left, p, joined, pair);
 }
 

@@ -36,7 +36,6 @@ Cell Translator::arithmetic(const Expression& e, std::span<const Cell> a,
     const Bounds bounds = Bounds::of(0, 0) - known_bounds(a[0]);
     if (!is_exact(e.type))
       return {g_.map("neg", {a[0].value}, g_[a[0].value].type, bounds), a[0].valid, e.type};
-    if (!bounds_of(e.type).known) within_type(bounds, "a negation", e.type);
     const BasicType made = hir::widest(g_[a[0].value].type, fitting(bounds));
     return {checked(g_.map("neg", {g_.cast(a[0].value, made)}, made, bounds), bounds, a, e.type,
                     "the negated value"),
@@ -49,7 +48,7 @@ Cell Translator::arithmetic(const Expression& e, std::span<const Cell> a,
     return strict(e.type, g_.map(builtin, {x, y}, type), a);
   const bool dates[] = {a[0].type.id == TypeId::date, a[1].type.id == TypeId::date};
   if (e.type.id == TypeId::date && dates[0] != dates[1] && is_integral(a[dates[0] ? 1 : 0].type))
-    return strict(e.type, g_.map(builtin, {x, y}, BasicType::date, bounds), a);
+    return strict(e.type, moved_date(a[dates[0] ? 0 : 1], a[dates[0] ? 1 : 0], builtin == "minus"), a);
   if (builtin == "minus" && dates[0] && dates[1] && is_integral(e.type))
     return strict(e.type, g_.cast(g_.map("minus", {x, y}, BasicType::i32, bounds), type), a);
   if (!is_exact(e.type) || !is_exact(a[0].type) || !is_exact(a[1].type)) return refuse();
@@ -60,19 +59,22 @@ Cell Translator::arithmetic(const Expression& e, std::span<const Cell> a,
       scale_of(a[0].type) + scale_of(a[1].type) != e.type.scale)
     return refuse();
   const bool scaled = e.type.id == TypeId::decimal && builtin != "mul";
-  const VectorId left = scaled ? rescaled(a[0], e.type.scale) : x;
-  const VectorId right = scaled ? rescaled(a[1], e.type.scale) : y;
-  const auto of = [&](VectorId v, const Cell& c) { return g_[v].bounds.known ? g_[v].bounds : known_bounds(c); };
+  VectorId left_fits = nothing, right_fits = nothing;
+  const VectorId left = scaled ? rescaled(a[0], e.type.scale, &left_fits) : x;
+  const VectorId right = scaled ? rescaled(a[1], e.type.scale, &right_fits) : y;
+  const auto of = [&](VectorId v, const Cell& c) {
+    return g_[v].bounds.known || (scaled && scale_of(c.type) != e.type.scale) ? g_[v].bounds
+                                                                             : known_bounds(c);
+  };
   const Bounds l = of(left, a[0]), r = of(right, a[1]);
   const Bounds exact = builtin == "plus" ? l + r : builtin == "minus" ? l - r : l * r;
-  // A product of two 64-bit numbers has 127 bits, which is more than bounds tell.
-  const bool is_wide_product = builtin == "mul" && l.fits_i64() && r.fits_i64() && bounds_of(e.type).known;
-  if (!is_wide_product && !bounds_of(e.type).known)
-    within_type(exact, fmt::format("the function {}", name_of(e.function)), e.type);
   const BasicType made =
       hir::widest(hir::widest(type, hir::widest(g_[left].type, g_[right].type)), fitting(exact));
-  const VectorId result = g_.map(builtin, {g_.cast(left, made), g_.cast(right, made)}, made, exact);
-  return strict(e.type, checked(result, exact, a, e.type, fmt::format("the result of {}", name_of(e.function))), a);
+  const VectorId p_made = g_.cast(left, made), q_made = g_.cast(right, made);
+  const VectorId result = g_.map(builtin, {p_made, q_made}, made, exact);
+  VectorId fits = g_.and_(left_fits, right_fits);
+  if (!exact.known) fits = g_.and_(fits, unwrapped(builtin, p_made, q_made, result));
+  return strict(e.type, checked(result, exact, a, e.type, fmt::format("the result of {}", name_of(e.function)), fits), a);
 }
 
 Cell Translator::divide(const Expression& e, std::span<const Cell> a, std::string_view) {
@@ -92,7 +94,16 @@ Cell Translator::integer_division(const Expression& e, std::span<const Cell> a,
   const VectorId x = a[0].value, y = a[1].value;
   if (is_floating(e.type) && is_floating(a[0].type) && is_floating(a[1].type)) {
     const VectorId v = g_.map(builtin, {x, y}, basic_of(e.type));
-    if (builtin == "mod") return strict(e.type, v, a);
+    // The rest of floats is no number where the divisor is zero; of decimals that have no common
+    // type, which the planner makes floats, it is an error.
+    const auto was_exact = [&](ExpressionId id) {
+      const Expression& by = plan_[id];
+      return by.kind == Expression::call && by.function == Function::cast &&
+             is_exact(plan_[plan_.of(by.arguments)[0]].type);
+    };
+    const std::span<const ExpressionId> parts = plan_.of(e.arguments);
+    if (builtin == "mod" && !std::all_of(parts.begin(), parts.end(), was_exact))
+      return strict(e.type, v, a);
     const VectorId holds = g_.map("neq", {y, g_.zero(g_[y].type)}, truth);
     return strict(e.type, demanded(v, holds, a, message), a);
   }
@@ -382,7 +393,8 @@ Cell Translator::bits(const Expression& e, std::span<const Cell> a, std::string_
          name_of(e.function));
     return failed(e.type);
   };
-  if (!is_integral(e.type) || !is_integral(a[0].type) || e.type.id == TypeId::hugeint) return refuse();
+  if (!is_integral(e.type) || !is_integral(a[0].type) || !bounds_of(e.type).fits_i64())
+    return refuse();
   const BasicType type = BasicType::i64, truth = BasicType::boolean;
   const VectorId x = g_.cast(a[0].value, hir::widest(g_[a[0].value].type, type));
   const Bounds all = bounds_of(e.type);

@@ -180,6 +180,22 @@ class Reader {
     return range;
   }
 
+  Type enumeration(const Json& json) {
+    const Json* info = field(json, "type_info");
+    std::vector<std::string> texts;
+    if (info)
+      for (const Json& value : list(*info, "values"))
+        if (value.is_string()) texts.push_back(value.get<std::string>());
+    if (texts.empty()) fail("an ENUM of the plan has no values");
+    auto at = std::find(plan_.enums.begin(), plan_.enums.end(), texts);
+    if (at == plan_.enums.end()) at = plan_.enums.insert(at, std::move(texts));
+    const auto place = at - plan_.enums.begin();
+    if (place > UINT16_MAX) fail("a plan with more than {} ENUMs has no translation", UINT16_MAX);
+    Type type{TypeId::enumeration};
+    type.list = static_cast<uint16_t>(place);
+    return type;
+  }
+
   Type type(const Json* json) {
     Type type;
     if (!json) return fail("an expression of the plan has no type"), type;
@@ -188,6 +204,7 @@ class Reader {
     while (at < std::size(type_names) && type_names[at] != id) ++at;
     if (id == "SQLNULL" || id == "\"NULL\"" || id == "NULL") return {TypeId::integer};
     if (id == "INTERVAL") return {TypeId::interval};
+    if (id == "ENUM") return enumeration(*json);
     if (at == std::size(type_names))
       return fail("the type {} has no translation", id.empty() ? "?" : id), type;
     type.id = static_cast<TypeId>(at);
@@ -425,8 +442,13 @@ class Reader {
     plan_.windows.push_back(w);
     if (!list(json, "arg_orders").empty())
       fail("ORDER BY within the arguments of a window has no translation");
-    if (text_of(json, "exclude_clause", "NO_OTHER") != "NO_OTHER")
-      fail("EXCLUDE in the frame of a window has no translation");
+    constexpr std::string_view excluded[] = {"NO_OTHER", "CURRENT_ROW", "GROUP", "TIES"};
+    const std::string exclude = text_of(json, "exclude_clause", "NO_OTHER");
+    const size_t at = static_cast<size_t>(std::find(std::begin(excluded), std::end(excluded), exclude) - excluded);
+    if (at == std::size(excluded))
+      fail("EXCLUDE {} in the frame of a window has no translation", exclude);
+    else
+      w.exclude = static_cast<Window::Exclude>(at);
     e.distinct = boolean(json, "distinct");
     w.ignores_nulls = boolean(json, "ignore_nulls");
     w.partitions = append(plan_.expression_lists, expressions(json, "partitions", depth + 1));

@@ -143,6 +143,9 @@ struct FrameEnd {
 };
 
 struct Window {
+  // Rows that are left out of a frame: the row itself, its peers, or its peers without itself.
+  enum Exclude : uint8_t { no_others, current_row, group, ties };
+  Exclude exclude = no_others;
   WindowFunction function{};
   bool ignores_nulls = false;
   Range<ExpressionId> partitions;
@@ -198,6 +201,7 @@ struct Plan {
   std::vector<uint32_t> numbers;
   std::vector<std::string> names;
   std::vector<Type> types;
+  std::vector<std::vector<std::string>> enums;  // the texts of each ENUM, in its order
 
   const Node& operator[](NodeId id) const { return nodes[id]; }
   const Expression& operator[](ExpressionId id) const { return expressions[id]; }

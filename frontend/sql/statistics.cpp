@@ -61,6 +61,7 @@ VectorId Translator::mean_of(const Groups& g, const Counted& c, VectorId v) {
     partition.begin = partition.partition.first;
     partition.end = partition.partition.end;
     partition.some = nothing;
+    partition.parts.clear();
     partition.from_head = partition.to_end = true;
     all.frame = &partition;
     const VectorId counted = is_none(c.rows) ? g_.integer(truth, 1) : c.rows;
@@ -260,6 +261,8 @@ VectorId Translator::at_place(const Ordered& o, VectorId v, const Groups& g, Vec
 Cell Translator::quantile(const Expression& e, const Relation& in, const Groups& g) {
   const Aggregate f = e.aggregate_function;
   const Counted c = counted_of(e, in, g, 1);
+  if (g.frame && !g.frame->parts.empty())
+    fail("the aggregate {} in a frame with EXCLUDE has no translation", name_of(f));
   if (error_) return failed(e.type);
   const Cell& x = c.cells[0];
   const bool text = x.type.id == TypeId::varchar;
@@ -291,14 +294,14 @@ Cell Translator::quantile(const Expression& e, const Relation& in, const Groups&
     b = {micros_of(b), nothing, {TypeId::timestamp}};
   }
   if (is_floating(e.type)) {
-    const VectorId p = cast_cell(a, {TypeId::double_}).value, q = cast_cell(b, {TypeId::double_}).value;
-    const VectorId step = g_.map("mul", {g_.map("minus", {q, p}, real), part}, real);
+    // The difference in the result's type, which may be FLOAT, all else in DOUBLE.
+    const VectorId p = cast_cell(a, e.type).value, q = cast_cell(b, e.type).value;
+    const VectorId apart = g_.cast(g_.map("minus", {q, p}, basic_of(e.type)), real);
+    const VectorId step = g_.map("mul", {apart, part}, real);
+    const VectorId between = g_.map("plus", {g_.cast(p, real), step}, real);
     // Of equal ends that are infinite there is no difference.
-    const VectorId v = g_.select(g_.map("eq", {p, q}, truth), p, g_.map("plus", {p, step}, real));
-    if (e.type.id == TypeId::real) {
-      fail("the aggregate {} of {} has no translation", name_of(f), type_name(x.type));
-      return failed(e.type);
-    }
+    const VectorId v =
+        g_.select(g_.map("eq", {p, q}, truth), p, g_.cast(between, basic_of(e.type)));
     return canonical(e.type, v, some);
   }
   const bool counts = (x.type.id == TypeId::decimal && x.type == e.type) || is_timestamp(e.type) ||
@@ -309,7 +312,10 @@ Cell Translator::quantile(const Expression& e, const Relation& in, const Groups&
   }
   const VectorId from = g_.cast(a.value, real), to = g_.cast(b.value, real);
   const VectorId step = g_.map("mul", {g_.map("minus", {to, from}, real), part}, real);
-  const VectorId v = g_.cast(g_.map("plus", {from, step}, real), whole);  // cut towards zero
+  const VectorId cut =
+      g_.cast(g_.map("plus", {from, step}, real), g_[a.value].type);  // towards zero
+  const VectorId is_one = g_.map("eq", {part, g_.real(real, 0)}, truth);
+  const VectorId v = g_.select(is_one, a.value, cut);
   g_.change(v).bounds = x.type == e.type ? g_[x.value].bounds : Bounds{};
   return canonical(e.type, v, some);
 }

@@ -124,7 +124,8 @@ Result<Translation> Translator::run(const std::vector<std::string>& names) {
     return static_cast<uint32_t>(columns.size() - 1);
   };
   for (size_t i = 0; i < r.columns.size(); ++i) {
-    const Cell& c = r.columns[i];
+    Cell c = r.columns[i];
+    if (c.type.id == TypeId::enumeration) c = cast_cell(c, {TypeId::varchar});
     ResultColumn column{i < names.size() ? names[i] : fmt::format("column{}", i), c.type, 0,
                         std::nullopt};
     column.values = add(c.value, column.name);

@@ -97,8 +97,13 @@ class Translator {
   // Of the rows that belong to the relation, and that `counted` keeps, if it is given: others cannot fail.
   Cell evaluate(ExpressionId e, const Relation& r, VectorId counted = nothing);
   // A value that must be within the type, or the query ends with an error; `what` gives it.
+  // `fits`: where what made it has not left 128 bits; none: everywhere.
   VectorId checked(VectorId v, Bounds bounds, std::span<const Cell> arguments, Type type,
-                   std::string_view what);
+                   std::string_view what, VectorId fits = nothing);
+  // Where a value with these bounds is within others; none: everywhere.
+  VectorId within(VectorId v, Bounds bounds, Bounds wanted);
+  // Where a sum, difference or product of 128 bits is what it is without an end.
+  VectorId unwrapped(std::string_view builtin, VectorId x, VectorId y, VectorId result);
   // Bounds of the value, or those of its type.
   Bounds known_bounds(const Cell& c) const;
   std::vector<Cell> evaluate_arguments(const Expression& e, std::span<const Cell> columns, bool is_case,
@@ -127,13 +132,17 @@ class Translator {
   // casts.cpp
   Cell cast_cell(const Cell& c, Type to, bool tries = false);
   Cell cast_to_text(const Cell& c, Type to);
+  Cell enum_text(const Cell& c);
+  Cell enum_of(const Cell& c, Type to, bool tries);
   Cell cast_from_text(const Cell& c, Type to, bool tries);
   Cell decimal_down(const Cell& c, unsigned digits, Type to, bool tries = false);
-  VectorId rescaled(const Cell& c, unsigned scale);
+  VectorId rescaled(const Cell& c, unsigned scale, VectorId* fits = nullptr);
+  Cell to_float(const Cell& c);
+  Cell to_real(const Cell& c, bool tries);
   VectorId to_even(VectorId x);
   Cell whole_of(const Cell& c, VectorId rounded, Type to, double least, double most, bool tries);
-  Cell in_range(Cell c, Bounds known, bool tries, const Cell& from);
-  Bounds within_type(Bounds bounds, std::string_view what, Type type);
+  Cell in_range(Cell c, Bounds known, bool tries, const Cell& from, VectorId fits = nothing);
+  static Bounds within_type(Bounds bounds, Type type);
 
   // texts.cpp
   Cell text_cell(Type type, std::string_view function, std::span<const Cell> a,
@@ -159,6 +168,10 @@ class Translator {
   VectorId time_of_day(const Cell& c);
   VectorId date_of(VectorId days);
   Civil civil_of(VectorId date);
+  Civil civil_far(VectorId days);
+  VectorId infinite(const Cell& c);
+  VectorId moment_of(VectorId days, VectorId time, std::span<const Cell> arguments);
+  VectorId moved_date(const Cell& date, const Cell& by, bool back);
   Civil civil_of(const Cell& c);
   VectorId months_of(const Civil& c);
   VectorId first_of_month(VectorId months);
@@ -273,7 +286,7 @@ class Translator {
   static Function mirror_of(Function f);
   static On swapped(const On& on);
   std::vector<Key> keys_of(const On& on, const Relation& left, const Relation& right);
-  void residual(Relation& joined, const On& on, size_t but, bool paired);
+  void residual(Relation& joined, const On& on, size_t but, bool paired, VectorId counted = nothing);
   VectorId narrow(VectorId value) const;
   VectorId own_mask(VectorId x, VectorId set) const;
   VectorId base_key(VectorId value, VectorId& rows) const;
@@ -306,7 +319,8 @@ class Translator {
   Groups group(SpaceId rows, const std::vector<Cell>& keys);
   VectorId reduce(const Groups& g, std::string_view builtin, VectorId v, Bounds bounds);
   VectorId of_own_group(const Groups& g, VectorId v);
-  VectorId wide_sum(const Groups& g, VectorId v, Bounds each, Bounds counts);
+  VectorId wide_sum(const Groups& g, VectorId v, Bounds each, Bounds counts,
+                    VectorId* fits = nullptr);
   Cell aggregate_cell(const Expression& e, const Relation& in, const Groups& g);
 
   struct SortKey {
@@ -354,6 +368,8 @@ class Translator {
     VectorId some = nothing;                      // whether there are any; none: always
     bool from_head = false, to_end = false;       // of the partition
     std::optional<std::pair<int64_t, int64_t>> offsets;  // both ends, in rows from the row itself
+    // What EXCLUDE leaves of it, one after the other; none: all of it.
+    std::vector<Frame> parts;
   };
   struct Candidates {  // rows of which a function like first_value takes one
     VectorId counts = nothing, rows = nothing;  // running numbers and places; none: all rows
@@ -364,6 +380,7 @@ class Translator {
                 WindowFunction function);
   Run run_of(SpaceId rows, std::span<const Cell> keys, VectorId also);
   void set_frame(Frame& f, const Window& w, const Relation& in);
+  void exclude(Frame& f, Window::Exclude what);
   std::optional<int64_t> constant_of(ExpressionId e, std::string_view what, bool& is_null);
   VectorId frame_end(const Frame& f, const Window& w, const Relation& in, bool is_start,
                      std::optional<int64_t>& offset);
@@ -373,6 +390,7 @@ class Translator {
   VectorId backwards(std::string_view builtin, VectorId v, VectorId heads);
   VectorId at_or(VectorId v, VectorId row, VectorId otherwise);
   VectorId reduce_frame(const Frame& f, std::string_view builtin, VectorId v, Bounds bounds);
+  VectorId reduce_ones(const Frame& f, std::string_view builtin, VectorId v);
   VectorId combined(std::string_view builtin, VectorId x, VectorId y);
   VectorId kth_of_frame(const Frame& f, VectorId ranks, VectorId k);
   VectorId reduce_powers(const Frame& f, std::string_view builtin, VectorId v);

@@ -10,7 +10,7 @@ inline hir::BasicType holding(hir::BasicType type, Bounds bounds) {
   return bounds.known && !bounds.fits_i64() ? hir::BasicType::i128 : type;
 }
 inline bool is_floating(Type t) { return t.id == TypeId::real || t.id == TypeId::double_; }
-inline bool is_integral(Type t) { return t.id >= TypeId::tinyint && t.id <= TypeId::uinteger; }
+inline bool is_integral(Type t) { return t.id >= TypeId::tinyint && t.id <= TypeId::ubigint; }
 inline bool is_exact(Type t) {
   return is_integral(t) || t.id == TypeId::hugeint || t.id == TypeId::decimal;
 }
@@ -26,7 +26,7 @@ inline __int128 power_of_ten(unsigned n) {
   return p;
 }
 
-// What values of an exact type can be; wider than 64 bits: not known.
+// What values of an exact type can be; of HUGEINT: not known, all of 128 bits.
 inline Bounds bounds_of(Type t) {
   switch (t.id) {
     case TypeId::tinyint: return Bounds::of(INT8_MIN, INT8_MAX);
@@ -36,9 +36,8 @@ inline Bounds bounds_of(Type t) {
     case TypeId::utinyint: return Bounds::of(0, UINT8_MAX);
     case TypeId::usmallint: return Bounds::of(0, UINT16_MAX);
     case TypeId::uinteger: return Bounds::of(0, UINT32_MAX);
-    case TypeId::decimal:
-      return t.width <= 18 ? Bounds::of(1 - power_of_ten(t.width), power_of_ten(t.width) - 1)
-                           : Bounds{};
+    case TypeId::ubigint: return Bounds::of(0, UINT64_MAX);
+    case TypeId::decimal: return Bounds::of(1 - power_of_ten(t.width), power_of_ten(t.width) - 1);
     default: return {};
   }
 }

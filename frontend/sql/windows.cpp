@@ -13,8 +13,9 @@
 // Functions that take one row of a frame are picks. IGNORE NULLS picks among the rows with values.
 // Where RANGE ends at a value, a sort of the rows and of these values together counts the rows
 // before each. Cost: a sort, and some passes over the rows for each window; for n rows log n passes
-// for minima, maxima and sums of floats of those other frames, and for quantiles. Left out: EXCLUDE, offsets
-// that are no constants, and DISTINCT in frames that do not begin with their partition.
+// for minima, maxima and sums of floats of those other frames, and for quantiles. What EXCLUDE leaves
+// of a frame is two or three frames. Left out: offsets that are no constants, and DISTINCT and
+// quantiles in frames with EXCLUDE, DISTINCT in those that do not begin with their partition.
 #include <algorithm>
 
 #include "frontend/sql/translator.h"
@@ -185,11 +186,62 @@ void Translator::set_frame(Frame& f, const Window& w, const Relation& in) {
   const bool has_row =
       (is_none(w.start.offset) || !w.start.following) && (is_none(w.end.offset) || w.end.following);
   if (!has_row) f.some = g_.map("lt", {f.begin, f.end}, BasicType::boolean);
+  if (w.exclude != Window::no_others) exclude(f, w.exclude);
+}
+
+// A frame without the row itself, or its peers, is what stands before them, what stands behind them
+// and, of TIES, the row itself.
+void Translator::exclude(Frame& f, Window::Exclude what) {
+  const Bounds numbers = Bounds::of(0, static_cast<__int128>(g_[f.rows].most_rows));
+  const VectorId row = g_.rows(f.rows);
+  const VectorId next = g_.map("plus", {row, g_.integer(BasicType::i64, 1)}, BasicType::i64, numbers);
+  const VectorId from = what == Window::current_row ? row : f.peers.first;
+  const VectorId to = what == Window::current_row ? next : f.peers.end;
+  const auto less = [&](VectorId x, VectorId y) { return g_.map("lt", {x, y}, BasicType::boolean); };
+  const auto least = [&](VectorId x, VectorId y) { return g_.select(less(y, x), y, x); };
+  const auto most = [&](VectorId x, VectorId y) { return g_.select(less(x, y), y, x); };
+  VectorId some = nothing;
+  const auto add = [&](VectorId begin, VectorId end, bool from_head, bool to_end) {
+    Frame part = f;
+    part.parts.clear();
+    part.offsets.reset();
+    part.begin = begin;
+    part.end = most(begin, end);
+    part.from_head = from_head;
+    part.to_end = to_end;
+    part.some = less(begin, end);
+    some = is_none(some) ? part.some : g_.or_(some, part.some);
+    f.parts.push_back(std::move(part));
+  };
+  f.parts.clear();
+  add(f.begin, least(f.end, from), f.from_head, false);
+  if (what == Window::ties) add(most(f.begin, row), least(f.end, next), false, false);
+  add(most(f.begin, to), f.end, false, f.to_end);
+  f.some = some;
 }
 
 // sum, min, .. of the rows of each row's frame; zero where there are none.
 VectorId Translator::reduce_frame(const Frame& f, std::string_view builtin, VectorId v,
                                   Bounds bounds) {
+  if (!f.parts.empty()) {
+    if (builtin == "any" || builtin == "all") return reduce_ones(f, builtin, v);
+    VectorId out = nothing, some = nothing;
+    for (const Frame& part : f.parts) {
+      const VectorId own = reduce_frame(part, builtin, v, bounds);
+      if (is_none(out)) {
+        out = own;
+        some = part.some;
+        continue;
+      }
+      const bool adds = builtin == "sum" || builtin == "len";
+      const VectorId both = combined(adds ? "sum" : builtin, out, own);
+      // Zero where there are no rows, which is what sums begin with.
+      out = adds ? both : g_.select(part.some, g_.select(some, both, own), out);
+      some = g_.or_(some, part.some);
+    }
+    g_.change(out).bounds = bounds;
+    return out;
+  }
   const VectorId one = g_.integer(BasicType::i64, 1);
   const auto less_one = [&](VectorId row) {
     return g_.map("minus", {row, one}, BasicType::i64,
@@ -203,12 +255,7 @@ VectorId Translator::reduce_frame(const Frame& f, std::string_view builtin, Vect
     return at_or(x, g_.select(f.some, row, g_.integer(BasicType::i64, -1)), g_.zero(g_[x].type));
   };
   if (builtin == "len") return or_zero(g_.map("minus", {f.end, f.begin}, BasicType::i64, bounds));
-  if (builtin == "any" || builtin == "all") {
-    const bool any = builtin == "any";
-    const VectorId found = reduce_frame(f, "sum", g_.cast(any ? v : g_.not_(v), BasicType::i64),
-                                        Bounds::of(0, static_cast<__int128>(g_[f.rows].most_rows)));
-    return g_.map(any ? "gt" : "eq", {found, g_.integer(BasicType::i64, 0)}, BasicType::boolean);
-  }
+  if (builtin == "any" || builtin == "all") return reduce_ones(f, builtin, v);
   if (f.from_head) return at(scan(builtin, v, f.partition.head, bounds), less_one(f.end));
   if (builtin == "sum" && !hir::is_float(g_[v].type)) {
     const VectorId running = scan(builtin, v, g_.spread(g_.integer(BasicType::boolean, 0), f.rows));
@@ -220,6 +267,14 @@ VectorId Translator::reduce_frame(const Frame& f, std::string_view builtin, Vect
   if (f.to_end) return at(backwards(builtin, v, f.partition.head), f.begin);
   if (f.offsets) return reduce_sliding(f, builtin, v);
   return reduce_powers(f, builtin, v);
+}
+
+// any and all: how many rows of the frame say so.
+VectorId Translator::reduce_ones(const Frame& f, std::string_view builtin, VectorId v) {
+  const bool any = builtin == "any";
+  const VectorId found = reduce_frame(f, "sum", g_.cast(any ? v : g_.not_(v), BasicType::i64),
+                                      Bounds::of(0, static_cast<__int128>(g_[f.rows].most_rows)));
+  return g_.map(any ? "gt" : "eq", {found, g_.integer(BasicType::i64, 0)}, BasicType::boolean);
 }
 
 // x, then y behind it.
@@ -355,13 +410,42 @@ Cell Translator::value_at(const Expression& e, const Relation& in, const Frame& 
     return is_none(c.counts) ? row : at_or(c.counts, moved(row, -1), zero);
   };
   const VectorId own = g_.rows(f.rows);
-  const VectorId least = before(shifts ? f.partition.first : f.begin),
-                 end = before(shifts ? f.partition.end : f.end);
+  VectorId least = before(shifts ? f.partition.first : f.begin),
+           end = before(shifts ? f.partition.end : f.end);
   const int64_t down = function == WindowFunction::lead ? n : -n;
   VectorId at = least;
   if (function == WindowFunction::nth_value) at = moved(least, n - 1);
   if (function == WindowFunction::last_value) at = moved(end, -1);
   if (shifts) at = down > 0 ? moved(before(moved(own, 1)), down - 1) : moved(before(own), down);
+  if (!f.parts.empty() && !shifts) {
+    // The candidate with that number among those of all parts.
+    const auto of = [&](std::string_view builtin, VectorId x, VectorId y) {
+      return g_.map(builtin, {x, y}, BasicType::i64);
+    };
+    VectorId count = zero;
+    std::vector<std::pair<VectorId, VectorId>> parts;  // where each begins, and how many it has
+    for (const Frame& part : f.parts) {
+      const VectorId first = before(part.begin);
+      parts.emplace_back(first, of("minus", before(part.end), first));
+      count = of("plus", count, parts.back().second);
+    }
+    VectorId number = zero;
+    if (function == WindowFunction::nth_value) number = g_.integer(BasicType::i64, n - 1);
+    if (function == WindowFunction::last_value) number = moved(count, -1);
+    VectorId rest = number;
+    at = g_.integer(BasicType::i64, -1);
+    VectorId found = g_.integer(BasicType::boolean, 0);
+    for (const auto& [first, length] : parts) {
+      const VectorId here = g_.and_(
+          g_.not_(found), g_.and_(g_.map("geq", {rest, zero}, BasicType::boolean),
+                                  g_.map("lt", {rest, length}, BasicType::boolean)));
+      at = g_.select(here, of("plus", first, rest), at);
+      found = g_.or_(found, here);
+      rest = of("minus", rest, length);
+    }
+    least = zero;
+    end = g_.select(found, moved(at, 1), zero);
+  }
   VectorId there = nothing;
   const bool surely =
       !shifts && function != WindowFunction::nth_value && is_none(f.some) && is_none(c.counts);
@@ -466,6 +550,11 @@ Cell Translator::window_cell(const Expression& e, const Relation& in, Frame f) {
 // Of the rows that an aggregate of distinct values counts the first with each value in its
 // partition: those that frames from the partition's first row on have to count.
 VectorId Translator::first_of_their_like(const Expression& e, const Relation& in, const Frame& f) {
+  if (!f.parts.empty()) {
+    fail("the aggregate {} of distinct values in a frame with EXCLUDE has no translation",
+         name_of(e.aggregate_function));
+    return nothing;
+  }
   if (!f.from_head) {
     fail(
         "the aggregate {} of distinct values in a frame that begins behind its partition's first "

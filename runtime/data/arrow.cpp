@@ -96,6 +96,33 @@ Column plain_column(std::span<const Piece> pieces, uint64_t rows, const ArrowFor
   return out;
 }
 
+// Whether a value is beyond 64 bits, of formats that have such.
+bool is_wide(std::span<const Piece> pieces, const ArrowType& type) {
+  const ArrowFormat& format = *type.format;
+  if (!wide_format(format) || (type.decimal && type.decimal->precision <= 18)) return false;
+  for (Piece p : pieces) {
+    if (type.codes) {
+      const ArrowArray* values = p.array->dictionary;
+      if (!values) continue;
+      p = {.array = values, .first = static_cast<uint64_t>(values->offset),
+           .rows = static_cast<uint64_t>(values->length), .at = 0};
+    }
+    if (p.rows == 0) continue;
+    const auto* from = static_cast<const std::byte*>(p.buffer(1)) + p.first * format.bytes;
+    for (uint64_t i = 0; i < p.rows; ++i, from += format.bytes) {
+      int64_t low, word;
+      std::memcpy(&low, from, 8);
+      bool is_beyond = format.bytes == 8 && low < 0;
+      for (uint8_t b = 8; b < format.bytes; b += 8) {
+        std::memcpy(&word, from + b, 8);
+        is_beyond |= word != low >> 63;
+      }
+      if (is_beyond && is_there(p, i)) return true;
+    }
+  }
+  return false;
+}
+
 // A negative code is none of a dictionary; read without sign it is too large to be one.
 uint64_t code_of(const Piece& p, const ArrowFormat& codes, uint64_t i) {
   switch (codes.bytes) {
@@ -316,6 +343,11 @@ class ArrowLoader final : public TableLoader {
                              schema_.tables[0].columns[c].name, flaw);
     rows_ = chunks.rows;
     chunks_ = std::move(chunks);
+    for (size_t c = 0; c < types_.size(); ++c)
+      if (is_wide(chunks_.pieces(children_[c]), types_[c])) {
+        types_[c].format = wide_format(*types_[c].format);
+        schema_.tables[0].columns[c].type = types_[c].format->stored;
+      }
     return {};
   }
   const Schema& schema() const override { return schema_; }

@@ -9,10 +9,9 @@
 // converted side by side. Cost: one pass over the column.
 //
 // Types (arrow.cpp has a row for each): null, bool, 8 to 64 bits with and without sign, float,
-// double, decimals of at most 38 digits (integers and decimals beyond 64 bits are errors that name
-// the row), dates, times and timestamps of every unit (to
-// microseconds; a value that is none is an error that names the row), text of all layouts,
-// dictionaries of all of these. Left out: columns of any other type, each refused by name when a
+// double, decimals of at most 38 digits (integers and decimals of which one is beyond 64 bits are
+// kept in 128), dates, times and timestamps of every unit (to microseconds; a value that is none is
+// an error that names the row), text of all layouts, dictionaries of all of these. Left out: columns of any other type, each refused by name when a
 // query asks for it.
 #pragma once
 #include <memory>

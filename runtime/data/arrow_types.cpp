@@ -22,7 +22,7 @@ constexpr ArrowFormat formats[] = {
     {"C", "uint8", unsigned_, 1, BasicType::i16, Meaning::u8},
     {"S", "uint16", unsigned_, 2, BasicType::i32, Meaning::u16},
     {"I", "uint32", unsigned_, 4, BasicType::i64, Meaning::u32},
-    {"L", "uint64", unsigned_, 8, BasicType::i64, Meaning::hugeint},
+    {"L", "uint64", unsigned_, 8, BasicType::i64, Meaning::u64},
     {"f", "float", floats, 4, BasicType::f32},
     {"g", "double", floats, 8, BasicType::f64},
     {"d:", "decimal", decimal, 16, BasicType::i64},
@@ -53,6 +53,28 @@ constexpr ArrowFormat decimals[] = {
     {"d:", "decimal64", decimal, 8, BasicType::i64},
     {"d:", "decimal256", decimal, 32, BasicType::i64},
 };
+
+// Formats whose values may be beyond 64 bits: in 64 bits, and in 128.
+struct WideRow {
+  ArrowFormat narrow, wide;
+};
+constexpr WideRow wide_rows[] = {
+    {{"L", "UBIGINT", unsigned_, 8, BasicType::i64, Meaning::u64},
+     {"L", "UBIGINT", unsigned_, 8, BasicType::i128, Meaning::u64}},
+    {{"d:38,0", "HUGEINT", decimal, 16, BasicType::i64, Meaning::hugeint},
+     {"d:38,0", "HUGEINT", decimal, 16, BasicType::i128, Meaning::hugeint}},
+    {{"d:", "DECIMAL", decimal, 16, BasicType::i64},
+     {"d:", "DECIMAL", decimal, 16, BasicType::i128}},
+    {{"d:", "DECIMAL", decimal, 32, BasicType::i64},
+     {"d:", "DECIMAL", decimal, 32, BasicType::i128}},
+};
+const WideRow* wide_row(const ArrowFormat& format) {
+  for (const WideRow& row : wide_rows)
+    if (row.wide.layout == format.layout && row.wide.bytes == format.bytes &&
+        row.wide.meaning == format.meaning)
+      return &row;
+  return nullptr;
+}
 
 // Names of what has no row above, by what its format begins with.
 struct Refused {
@@ -91,6 +113,15 @@ const ArrowFormat* find(std::string_view text) {
 }
 
 }  // namespace
+
+const ArrowFormat* narrow_format(const ArrowFormat& format) {
+  const WideRow* row = wide_row(format);
+  return row ? &row->narrow : nullptr;
+}
+const ArrowFormat* wide_format(const ArrowFormat& format) {
+  const WideRow* row = wide_row(format);
+  return row ? &row->wide : nullptr;
+}
 
 std::optional<ArrowType> arrow_type(const ArrowSchema& schema, std::string& refused) {
   const std::string_view text = schema.format ? schema.format : "";

@@ -42,6 +42,11 @@ struct ArrowType {
   const ArrowFormat* codes = nullptr;  // of a dictionary's indices; null: no dictionary
 };
 
+// Of a format whose values may be beyond 64 bits: the one that keeps them in 64 bits, or in 128.
+// Null: none is.
+const ArrowFormat* narrow_format(const ArrowFormat& format);
+const ArrowFormat* wide_format(const ArrowFormat& format);
+
 // The type of a column, or, where there is none, why in `refused`: the type by its name.
 std::optional<ArrowType> arrow_type(const ArrowSchema& schema, std::string& refused);
 

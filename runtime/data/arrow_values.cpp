@@ -75,6 +75,24 @@ void decimals(const Piece& p, const ArrowFormat& format, Column& out, FirstFaile
   }
 }
 
+// Of more than 128 bits.
+void wide_decimals(const Piece& p, const ArrowFormat& format, Column& out,
+                   FirstFailedRow& failure) {
+  auto* to = out.data->data() + p.at * sizeof(__int128);
+  const auto* from = static_cast<const std::byte*>(p.buffer(1)) + p.first * format.bytes;
+  for (uint64_t i = 0; i < p.rows; ++i, from += format.bytes, to += sizeof(__int128)) {
+    std::memcpy(to, from, sizeof(__int128));
+    int64_t sign;
+    std::memcpy(&sign, from + 8, 8);
+    for (uint8_t b = sizeof(__int128); b < format.bytes; b += 8) {
+      int64_t word;
+      std::memcpy(&word, from + b, 8);
+      if (word != sign >> 63 && is_there(p, i))
+        return failure.meet(p.at + i, "is beyond 128 bits");
+    }
+  }
+}
+
 // Integers of 128 bits, of which nothing is lost.
 template <class From>
 void wide(const Piece& p, const ArrowFormat&, Column& out, FirstFailedRow&) {
@@ -122,6 +140,7 @@ constexpr NumberRow number_rows[] = {
     {ArrowLayout::decimal, 16, 8, decimals},
     {ArrowLayout::decimal, 32, 8, decimals},
     {ArrowLayout::decimal, 16, 16, wide<__int128>},
+    {ArrowLayout::decimal, 32, 16, wide_decimals},
     {ArrowLayout::unsigned_, 8, 16, wide<uint64_t>},
 };
 

@@ -33,7 +33,7 @@ struct Decimal {
 
 // What integers of a column stand for in SQL, if not for signed ones of their width. Times are
 // microseconds, of the day or since 1970.
-enum class Meaning : uint8_t { number, u8, u16, u32, hugeint, time, timestamp, timestamp_utc };
+enum class Meaning : uint8_t { number, u8, u16, u32, hugeint, time, timestamp, timestamp_utc, u64 };
 
 struct ColumnSchema {
   std::string name;

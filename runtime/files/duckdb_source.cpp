@@ -46,8 +46,8 @@ constexpr TypeRow types[] = {
     {{"", "UTINYINT", unsigned_, 1, BasicType::i16, Meaning::u8}},
     {{"", "USMALLINT", unsigned_, 2, BasicType::i32, Meaning::u16}},
     {{"", "UINTEGER", unsigned_, 4, BasicType::i64, Meaning::u32}},
-    {{"", "UBIGINT", decimal, 16, BasicType::i64, Meaning::hugeint}, "CAST({} AS HUGEINT)"},
-    {{"", "HUGEINT", decimal, 16, BasicType::i64, Meaning::hugeint}},
+    {{"", "UBIGINT", unsigned_, 8, BasicType::i128, Meaning::u64}},
+    {{"", "HUGEINT", decimal, 16, BasicType::i128, Meaning::hugeint}},
     {{"", "FLOAT", floats, 4, BasicType::f32}},
     {{"", "DOUBLE", floats, 8, BasicType::f64}},
     {{"", "VARCHAR", pointers, 16, BasicType::str}},
@@ -73,7 +73,7 @@ constexpr DecimalRow decimals[] = {
     {4, {{"", "DECIMAL", decimal, 2, BasicType::i64}}},
     {9, {{"", "DECIMAL", decimal, 4, BasicType::i64}}},
     {18, {{"", "DECIMAL", decimal, 8, BasicType::i64}}},
-    {38, {{"", "DECIMAL", decimal, 16, BasicType::i64}}},
+    {38, {{"", "DECIMAL", decimal, 16, BasicType::i128}}},
 };
 
 // Null: SQL has no such type.

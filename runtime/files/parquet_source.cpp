@@ -76,7 +76,7 @@ constexpr TypeRow types[] = {
     {Physical::int64,
      integer_,
      14,
-     {"", "UBIGINT", unsigned_, 8, BasicType::i64, Meaning::hugeint},
+     {"", "UBIGINT", unsigned_, 8, BasicType::i64, Meaning::u64},
      64},
     {Physical::int64, decimal_, 5, {"", "DECIMAL", decimal, 8, BasicType::i64}},
     {Physical::int64,
@@ -116,24 +116,6 @@ constexpr TypeRow types[] = {
     {Physical::double_, 0, -1, {"", "DOUBLE", floats, 8, BasicType::f64}},
     {Physical::bytes, string_, 0, {"", "VARCHAR", pointers, 16, BasicType::str}},
 };
-
-// What a column is kept as where its bounds do not say that 64 bits hold its values.
-struct WideRow {
-  Meaning meaning;
-  ArrowFormat of_file, of_duckdb;
-};
-constexpr WideRow wide_rows[] = {
-    {Meaning::hugeint,
-     {"", "UBIGINT", unsigned_, 8, BasicType::i128, Meaning::hugeint},
-     {"", "HUGEINT", decimal, 16, BasicType::i128, Meaning::hugeint}},
-    {Meaning::number,
-     {"", "DECIMAL", decimal, 16, BasicType::i128},
-     {"", "DECIMAL", decimal, 16, BasicType::i128}},
-};
-const WideRow& wide_row(const ArrowFormat& format) {
-  return *std::find_if(std::begin(wide_rows), std::end(wide_rows),
-                       [&](const WideRow& row) { return row.meaning == format.meaning; });
-}
 
 // Null: another reader knows it, or nobody does.
 const TypeRow* type_of(const SchemaElement& e) {
@@ -272,7 +254,7 @@ uint64_t characters_of(const Chunk& c) {
 // Whether values of the column may be beyond 64 bits.
 bool may_be_wide(const Leaf& leaf) {
   return leaf.type->physical == Physical::fixed ? leaf.decimal && leaf.decimal->precision > 18
-                                                : leaf.format->meaning == Meaning::hugeint;
+                                                : leaf.format->meaning == Meaning::u64;
 }
 // Whether the chunk's bounds say that none is.
 bool is_within_64_bits(const Chunk& c, const Leaf& leaf) {
@@ -379,7 +361,7 @@ class ParquetSource final : public data::BatchSource {
     }
     if (!same) leaves_.clear();
     for (Leaf& leaf : leaves_)
-      if (may_be_wide(leaf) && !fits_64_bits(leaf)) leaf.format = &wide_row(*leaf.format).of_file;
+      if (may_be_wide(leaf) && !fits_64_bits(leaf)) leaf.format = data::wide_format(*leaf.format);
     if (all && same && !has_repeated_names()) {
       for (const Leaf& leaf : leaves_)
         columns.push_back({leaf.name, {.format = leaf.format, .decimal = leaf.decimal}});
@@ -391,9 +373,11 @@ class ParquetSource final : public data::BatchSource {
     refused = other_->refused;
     for (Column& c : columns) {
       for (const Leaf& leaf : leaves_)
-        if (leaf.name == c.name && leaf.format->stored == BasicType::i128 &&
+        if (leaf.name == c.name && c.type.format->stored == BasicType::i128 &&
             leaf.format->meaning == c.type.format->meaning && leaf.decimal == c.type.decimal)
-          c.type.format = leaf.format;
+          c.type.format = leaf.format->stored == BasicType::i128
+                              ? leaf.format
+                              : data::narrow_format(*c.type.format);
       leaf_of_.push_back(leaf_for(c));
     }
     return {};
@@ -433,7 +417,8 @@ class ParquetSource final : public data::BatchSource {
       data::ArrowType& type = columns[wanted[i]].type;
       const bool is_wide = type.format->stored == BasicType::i128;
       type = other_->columns[positions[i]].type;
-      if (is_wide) type.format = &wide_row(*type.format).of_duckdb;
+      if (!is_wide && type.format->stored == BasicType::i128)
+        type.format = data::narrow_format(*type.format);
     }
     return other_->read(positions, begin, take);
   }

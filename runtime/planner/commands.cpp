@@ -235,13 +235,24 @@ Result<Command> read_command(Span statement, const SourceManager& sources, Diagn
       command.kind = Command::create_table;
     else if (in.word("view"))
       command.kind = Command::create_view;
+    else if (in.word("type"))
+      command.kind = Command::create_type;
     else
-      return expected("TABLE or VIEW");
+      return expected("TABLE, VIEW or TYPE");
     if (in.word("if")) {
       command.if_needed = in.word("not") && in.word("exists");
       if (!command.if_needed) return expected("IF NOT EXISTS");
     }
     if (!read_name()) return expected("a name");
+    if (command.kind == Command::create_type) {
+      if (!in.word("as") || !in.word("enum") || !in.symbol('(')) return expected("AS ENUM (");
+      do {
+        command.values.push_back(in.value());
+        if (!command.values.back().starts_with('\'')) return expected("a text in quotes");
+      } while (in.symbol(','));
+      if (!in.symbol(')') || !in.done()) return expected("`)` and the end of the statement");
+      return command;
+    }
     if (in.symbol('(') && !read_columns())
       return expected("`,` or `)` (types are those of the query)");
     if (!in.word("as")) return expected("AS and a query");
@@ -262,8 +273,10 @@ Result<Command> read_command(Span statement, const SourceManager& sources, Diagn
       command.kind = Command::drop_table;
     else if (in.word("view"))
       command.kind = Command::drop_view;
+    else if (in.word("type"))
+      command.kind = Command::drop_type;
     else
-      return expected("TABLE or VIEW");
+      return expected("TABLE, VIEW or TYPE");
     if (in.word("if")) {
       command.if_needed = in.word("exists");
       if (!command.if_needed) return expected("EXISTS");

@@ -4,7 +4,8 @@
 //   EXPLAIN [ANALYZE] query
 //   COPY (query) | t TO 'file' [(options)]
 //   CREATE [OR REPLACE] [TEMP] TABLE | VIEW [IF NOT EXISTS] t [(column, ..)] AS query
-//   INSERT INTO t [(column, ..)] query        DROP TABLE | VIEW [IF EXISTS] t
+//   INSERT INTO t [(column, ..)] query        DROP TABLE | VIEW | TYPE [IF EXISTS] t
+//   CREATE [OR REPLACE] TYPE [IF NOT EXISTS] t AS ENUM ('text', ..)
 //   PREPARE name AS query  EXECUTE name(value, ..)   DEALLOCATE name
 //
 // Statements of SQL that are none of these, such as UPDATE, are refused by their name. Everything
@@ -38,7 +39,9 @@ struct Command {
     create_view,
     insert,
     drop_table,
-    drop_view
+    drop_view,
+    create_type,
+    drop_type
   } kind = query;
   std::string name;  // of a table or a prepared statement; empty: none
   Span name_place{};
@@ -47,7 +50,7 @@ struct Command {
   bool replace = false;             // CREATE OR REPLACE
   bool if_needed = false;           // IF [NOT] EXISTS
   std::vector<std::string> columns;  // of CREATE and INSERT; empty: none are named
-  std::vector<std::string> values;  // EXECUTE: as the text has them
+  std::vector<std::string> values;  // EXECUTE, CREATE TYPE: as the text has them
 };
 
 // One statement of a file. What is wrong with it goes to `sink`; the error is empty then.

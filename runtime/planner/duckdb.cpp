@@ -27,6 +27,7 @@ int type_number(sql::TypeId id) {
     case sql::TypeId::utinyint: return 6;
     case sql::TypeId::usmallint: return 7;
     case sql::TypeId::uinteger: return 8;
+    case sql::TypeId::ubigint: return 9;
     case sql::TypeId::real: return 10;
     case sql::TypeId::double_: return 11;
     case sql::TypeId::timestamp: return 12;

@@ -272,6 +272,19 @@ Result<void> Planner::drop_views() {
   return {};
 }
 
+Result<void> Planner::set_types(const std::vector<NamedType>& types) {
+  std::string changes;
+  for (const std::string& name : types_) changes += fmt::format("DROP TYPE {};\n", quote_name(name));
+  types_.clear();
+  for (const NamedType& type : types) {
+    changes += fmt::format("CREATE TYPE {} AS {};\n", quote_name(type.name), type.definition);
+    types_.push_back(type.name);
+  }
+  if (changes.empty()) return {};
+  if (auto made = database_->ask(changes); !made) return unexpected("make its types", made.error());
+  return {};
+}
+
 // The plan's JSON, once all tables are there.
 Result<std::string> Planner::serialize(std::string_view text, Span statement, DiagnosticSink& sink,
                                        const OpenTable& open) {

@@ -55,6 +55,11 @@ struct ResultColumn {
   bool operator==(const ResultColumn&) const = default;
 };
 
+// A type that a statement has made: a name, and what it is: ENUM ('a', 'b').
+struct NamedType {
+  std::string name, definition;
+};
+
 struct Planned {
   std::string plan;  // JSON: {"error":false,"plans":[..]} with one plan
   std::optional<sql::Plan> tree;  // of it; none: it has what frontend/sql does not know
@@ -88,6 +93,8 @@ class Planner {
   // views' places must not overlap.
   Result<void> make_view(const View& view, DiagnosticSink& sink, const OpenTable& open);
   Result<void> drop_views();
+  // The types that queries may name.
+  Result<void> set_types(const std::vector<NamedType>& types);
 
   struct Counts {
     uint64_t plannings = 0;
@@ -108,6 +115,7 @@ class Planner {
   Counts counts_;
   std::unique_ptr<Names> names_;
   Views views_;  // that are made
+  std::vector<std::string> types_;
 };
 
 }  // namespace rndn::planner

@@ -33,6 +33,7 @@ constexpr Shape shapes[] = {
     {sql::TypeId::utinyint, 255, "CAST({0} AS {1})", 0, UINT8_MAX},
     {sql::TypeId::usmallint, 65535, "CAST({0} AS {1})", 0, UINT16_MAX},
     {sql::TypeId::uinteger, any, "CAST({0} AS {1})", 0, UINT32_MAX},
+    {sql::TypeId::ubigint, any, "CAST({0} AS {1})", 0, INT64_MAX},
     {sql::TypeId::real, any, "CAST({0} AS {1})"},
     {sql::TypeId::double_, any, "CAST({0} AS {1})"},
     {sql::TypeId::decimal, any, "CAST(CAST({0} AS DOUBLE) / {2} AS {1})"},

@@ -411,7 +411,7 @@ Result<Value> check_cast(const Value& value, const hir::TypeTable& types, hir::T
   const bool wide = hir::is_wide(from) || hir::is_wide(basic);
   bool fits = wide                                            ? true
               : basic == BasicType::boolean                   ? hir::is_integer(from)
-              : hir::is_float(basic) && hir::is_integer(from) ? true
+              : hir::is_float(basic) && from_bits > 1         ? true
                                                               : from_bits <= bits;
   if (strict && !fits) return refuse();
   return with_type(basic, [&](auto zero) {

@@ -171,6 +171,8 @@ class Session {
   Result<Outcome> copy(const NamedSource&, const planner::Command&, const RunOptions&);
   Result<Outcome> create_table(const NamedSource&, const planner::Command&, const RunOptions&);
   Result<Outcome> create_view(const NamedSource&, const planner::Command&, const RunOptions&);
+  Result<Outcome> create_type(const NamedSource&, const planner::Command&, const RunOptions&);
+  Result<Outcome> drop_type(const NamedSource&, const planner::Command&, const RunOptions&);
   Result<Outcome> insert(const NamedSource&, const planner::Command&, const RunOptions&);
   Result<Outcome> drop(const NamedSource&, const planner::Command&, const RunOptions&);
   Error refused(std::string_view kind, Span place, const std::string& why);

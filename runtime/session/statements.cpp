@@ -104,8 +104,10 @@ Session::Answer Session::answer_to(Command::Kind kind) {
       {Command::insert, &Session::insert},
       {Command::drop_table, &Session::drop},
       {Command::drop_view, &Session::drop},
+      {Command::create_type, &Session::create_type},
+      {Command::drop_type, &Session::drop_type},
   };
-  static_assert(std::size(rows) == Command::drop_view + 1);
+  static_assert(std::size(rows) == Command::drop_type + 1);
   return std::find_if(std::begin(rows), std::end(rows),
                       [&](const Row& row) { return row.kind == kind; })
       ->answer;
@@ -403,11 +405,6 @@ Result<void> Session::keep(std::shared_ptr<MadeTable> table) {
                      data::open_arrow(table->name,
                                       data::ArrowStream(ArrowResult::stream(table->chunks))));
     table->source = std::make_shared<data::Source>(std::move(loader));
-    // What its columns cannot hold is said now, and not by whoever reads them.
-    std::vector<std::string> wide;
-    for (const data::ColumnSchema& c : table->source->schema().tables[0].columns)
-      if (c.decimal && c.decimal->precision > 18) wide.push_back(c.name);
-    if (!wide.empty()) RETURN_IF_ERROR(table->source->columns(table->name, wide));
   }
   std::erase_if(files_, [&](const NamedFile& file) {
     return !file.is_path && is_same_name(file.name, table->name);
@@ -492,6 +489,44 @@ Result<Session::Outcome> Session::drop(const NamedSource&, const Command& comman
   return refused("sql-name", command.name_place,
                  fmt::format("there is no table `{}` that a statement has made", command.name));
 }
+
+// ---- types
+
+Result<Session::Outcome> Session::create_type(const NamedSource&, const Command& command,
+                                              const RunOptions&) {
+  std::vector<planner::NamedType> types = queries().types();
+  const auto is_it = [&](const planner::NamedType& t) { return is_same_name(t.name, command.name); };
+  if (std::any_of(types.begin(), types.end(), is_it)) {
+    if (command.if_needed) return nothing();
+    if (!command.replace)
+      return refused("sql-name", command.name_place,
+                     fmt::format("there is a type `{}` already: CREATE OR REPLACE TYPE makes another",
+                                 command.name));
+    std::erase_if(types, is_it);
+  }
+  std::set<std::string> texts;
+  for (const std::string& text : command.values)
+    if (!texts.insert(text).second)
+      return refused("sql-type", command.name_place,
+                     fmt::format("{} stands there twice", text));
+  types.push_back({command.name, fmt::format("ENUM ({})", fmt::join(command.values, ", "))});
+  RETURN_IF_ERROR(queries().set_types(std::move(types)));
+  return nothing();
+}
+
+Result<Session::Outcome> Session::drop_type(const NamedSource&, const Command& command,
+                                            const RunOptions&) {
+  std::vector<planner::NamedType> types = queries().types();
+  const size_t gone = std::erase_if(
+      types, [&](const planner::NamedType& t) { return is_same_name(t.name, command.name); });
+  if (gone == 0 && !command.if_needed)
+    return refused("sql-name", command.name_place,
+                   fmt::format("there is no type `{}`", command.name));
+  if (gone > 0) RETURN_IF_ERROR(queries().set_types(std::move(types)));
+  return nothing();
+}
+
+// ---- rows
 
 // The rows get the types of the table's columns, as SQL casts them; columns that are not named are
 // NULL.

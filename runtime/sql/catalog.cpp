@@ -46,6 +46,7 @@ constexpr MeaningRow meanings[] = {
     {data::Meaning::u8, sql::TypeId::utinyint},
     {data::Meaning::u16, sql::TypeId::usmallint},
     {data::Meaning::u32, sql::TypeId::uinteger},
+    {data::Meaning::u64, sql::TypeId::ubigint},
     {data::Meaning::hugeint, sql::TypeId::hugeint},
     {data::Meaning::time, sql::TypeId::time},
     {data::Meaning::timestamp, sql::TypeId::timestamp},

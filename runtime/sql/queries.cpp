@@ -27,6 +27,7 @@ Result<planner::Planned> SqlQueries::plan(
     auto opening = timings.measure(Phase::planner, "open");
     ASSIGN_OR_RETURN(auto planner, planner::Planner::open(options_));
     RETURN_IF_ERROR(planner->set_catalog(catalog_.catalog()));
+    RETURN_IF_ERROR(planner->set_types(types_));
     planner_ = std::move(planner);
   }
   planner::FileCalls calls;
@@ -127,6 +128,12 @@ Result<void> SqlQueries::add_view(std::string name, std::vector<std::string> col
 Result<void> SqlQueries::drop_view(std::string_view name) {
   std::erase_if(views_, [&](const planner::View& view) { return planner::is_same_name(view.name, name); });
   return forget_views();
+}
+
+Result<void> SqlQueries::set_types(std::vector<planner::NamedType> types) {
+  types_ = std::move(types);
+  RETURN_IF_ERROR(forget_views());  // which may name them
+  return planner_ ? planner_->set_types(types_) : Result<void>();
 }
 
 Result<const SqlQuery*> SqlQueries::prepare(Span statement, const SourceManager& sources,

@@ -77,6 +77,9 @@ class SqlQueries {
   Result<void> add_view(std::string name, std::vector<std::string> columns, Span query, const SourceManager& sources);
   Result<void> drop_view(std::string_view name);
   const planner::Views& views() const { return views_; }
+  // Types that statements have made.
+  Result<void> set_types(std::vector<planner::NamedType> types);
+  const std::vector<planner::NamedType>& types() const { return types_; }
   // Where a byte of a statement's plan is: in the statement, or in a view's text.
   Span place_of(Span statement, uint32_t at, uint32_t length) const {
     return planner::place_of(statement, views_, at, length);
@@ -113,6 +116,7 @@ class SqlQueries {
   planner::Views views_;                              // the planner makes one when a query names it
   uint32_t first_place_ = planner::first_view_place;  // of the views' texts: no statement was as long
   planner::FileCalls view_calls_;                     // in their texts
+  std::vector<planner::NamedType> types_;
   std::vector<std::unique_ptr<SqlQuery>> kept_;       // the one that was used last at the end
   std::unique_ptr<SqlQuery> passing_;                 // not to be kept
 };

@@ -223,16 +223,19 @@ bool take(std::string_view& text, char c) {
   return true;
 }
 
+bool take_word(std::string_view& text, std::string_view word) {
+  if (text.size() < word.size()) return false;
+  for (size_t i = 0; i < word.size(); ++i)
+    if ((text[i] >= 'A' && text[i] <= 'Z' ? text[i] + 32 : text[i]) != word[i]) return false;
+  text.remove_prefix(word.size());
+  return true;
+}
+
 std::optional<int64_t> take_date(std::string_view& text) {
   skip_spaces(text);
-  constexpr std::string_view epoch = "epoch";
-  if (text.size() >= epoch.size()) {
-    std::string word(text.substr(0, epoch.size()));
-    for (char& x : word)
-      if (x >= 'A' && x <= 'Z') x = static_cast<char>(x + 32);
-    if (word == epoch) return text.remove_prefix(epoch.size()), 0;
-  }
+  if (take_word(text, "epoch")) return 0;
   const bool negative = take(text, '-');
+  if (take_word(text, "infinity")) return negative ? -INT32_MAX : INT32_MAX;
   int64_t year = 0;
   size_t n = 0;
   for (; n < text.size() && is_digit(text[n]); ++n) year = std::min<int64_t>(year * 10 + (text[n] - '0'), 1 << 26);
@@ -302,6 +305,10 @@ bool ends_with_zone(std::string_view text) {
 std::optional<int64_t> timestamp(std::string_view text) {
   const std::optional<int64_t> days = take_date(text);
   if (!days) return std::nullopt;
+  if (*days == INT32_MAX || *days == -INT32_MAX) {
+    if (!stripped(text).empty()) return std::nullopt;
+    return *days > 0 ? INT64_MAX : -INT64_MAX;
+  }
   int64_t time = 0;
   if (!text.empty()) {
     if (!take(text, 'T') && !take(text, ' ')) return std::nullopt;

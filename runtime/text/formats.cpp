@@ -63,6 +63,7 @@ bool call_of_float(Call& c) {
 }
 
 std::string date_text(int64_t days) {
+  if (days == INT32_MAX || days == -INT32_MAX) return days > 0 ? "infinity" : "-infinity";
   const hir::CivilDate d = hir::civil_from_days(days);
   if (d.year <= 0) return fmt::format("{:04}-{:02}-{:02} (BC)", 1 - d.year, d.month, d.day);
   return fmt::format("{:04}-{:02}-{:02}", d.year, d.month, d.day);
@@ -77,17 +78,15 @@ std::string time_text(int64_t of_day) {
   return out;
 }
 
+std::string timestamp_text(int64_t micros) {
+  if (micros == INT64_MAX || micros == -INT64_MAX) return micros > 0 ? "infinity" : "-infinity";
+  const int64_t days = floor_div(micros, day);
+  return fmt::format("{} {}", date_text(days), time_text(micros - days * day));
+}
+
 bool call_of_date(Call& c) { return c.give(date_text(c.number(0))); }
 bool call_of_time(Call& c) { return c.give(time_text(c.number(0))); }
-bool call_of_timestamp(Call& c) {
-  const int64_t days = floor_div(c.number(0), day);
-  std::string date = date_text(days), era;
-  if (const size_t bc = date.find(" (BC)"); bc != date.npos) {
-    era = date.substr(bc);
-    date.resize(bc);
-  }
-  return c.give(fmt::format("{}{} {}", date, era, time_text(c.number(0) - days * day)));
-}
+bool call_of_timestamp(Call& c) { return c.give(timestamp_text(c.number(0))); }
 
 bool call_strftime(Call& c) {
   const int64_t days = floor_div(c.number(0), day), of_day = c.number(0) - days * day;

@@ -30,8 +30,4 @@ struct Call {
 #include "frontend/text_functions.def"
 #undef TEXT_FUNCTION
 
-// Days since 1970, and microseconds since then or since midnight, as SQL writes them.
-std::string date_text(int64_t days);
-std::string time_text(int64_t of_day);
-
 }  // namespace rndn::text

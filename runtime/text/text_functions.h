@@ -33,6 +33,11 @@ struct TextResult {
   double real = 0;
 };
 
+// Days since 1970, and microseconds since then or since midnight, as SQL writes them.
+std::string date_text(int64_t days);
+std::string time_text(int64_t of_day);
+std::string timestamp_text(int64_t micros);
+
 class Patterns;  // compiled regular expressions
 
 class TextFunction {

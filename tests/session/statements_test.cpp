@@ -80,7 +80,7 @@ TEST_P(Statements, TablesTakeRows) {
       {"CREATE TABLE u (a, b) AS SELECT 1", "2 columns are named, and the query has 1"},
       {"DROP TABLE u", "there is no table `u`"},
       {"DROP VIEW t", "there is no view `t`"},
-      {"DROP SCHEMA s", "expected TABLE or VIEW"},
+      {"DROP SCHEMA s", "expected TABLE, VIEW or TYPE"},
       {"UPDATE t SET a = 1", "q.sql:1:1: error: `UPDATE` is not supported"},
   };
   for (const auto& [text, said] : wrong) EXPECT_THAT(run(text), HasSubstr(said)) << text;
@@ -90,12 +90,31 @@ TEST_P(Statements, TablesTakeRows) {
   EXPECT_EQ(run("DROP TABLE t; DROP TABLE IF EXISTS t; SHOW TABLES"), "");
 }
 
-// What a table cannot hold is refused, and the table stays as it was.
-TEST_P(Statements, TablesRefuseWhatTheyCannotHold) {
-  run("CREATE TABLE wide AS SELECT 1::HUGEINT m");
-  EXPECT_THAT(run("INSERT INTO wide VALUES (100000000000000000000)"), HasSubstr("beyond 64 bits"));
-  EXPECT_EQ(run("SELECT * FROM wide"), "1");
+// Integers of 128 bits, also where the first rows need but 64.
+TEST_P(Statements, TablesHoldWideIntegers) {
+  run("CREATE TABLE wide AS SELECT 1::HUGEINT m, 18446744073709551615::UBIGINT u");
+  run("INSERT INTO wide VALUES (100000000000000000000, 7)");
+  EXPECT_EQ(run("SELECT sum(m), max(u) FROM wide"), "100000000000000000001,18446744073709551615");
+  EXPECT_EQ(run("SELECT m, u FROM wide WHERE m > 1"), "100000000000000000000,7");
   EXPECT_THAT(run("PREPARE p AS INSERT INTO wide VALUES (?)"), HasSubstr("only queries can be prepared"));
+}
+
+TEST_P(Statements, TypesOrderTheirTexts) {
+  run("CREATE TYPE mood AS ENUM ('sad', 'ok', 'happy'); CREATE TABLE t AS SELECT * FROM (VALUES "
+      "('ok'), ('happy'), ('sad'), (NULL)) AS q(m)");
+  EXPECT_EQ(run("SELECT m::mood AS x FROM t ORDER BY x DESC NULLS LAST"), "happy ok sad ");
+  EXPECT_EQ(run("SELECT max(m::mood), min(m::mood) FROM t WHERE m::mood < 'happy'::mood"), "ok,sad");
+  EXPECT_THAT(run("SELECT 'odd'::mood FROM t"), HasSubstr("odd"));
+  EXPECT_THAT(run("SELECT (m || 'x')::mood FROM t"), HasSubstr("a text is no value of the ENUM"));
+  EXPECT_THAT(run("CREATE TYPE mood AS ENUM ('x')"), HasSubstr("there is a type `mood` already"));
+  EXPECT_EQ(run("CREATE TYPE IF NOT EXISTS mood AS ENUM ('x'); CREATE OR REPLACE TYPE mood AS ENUM "
+                "('happy', 'ok', 'sad'); SELECT max(m::mood) FROM t"),
+            "sad");
+  EXPECT_THAT(run("CREATE TYPE u AS ENUM ('x', 'y', 'x')"), HasSubstr("'x' stands there twice"));
+  EXPECT_THAT(run("CREATE TYPE u AS ENUM (1)"), HasSubstr("expected a text in quotes"));
+  EXPECT_THAT(run("DROP TYPE mood; SELECT m::mood FROM t"), HasSubstr("mood"));
+  EXPECT_THAT(run("DROP TYPE mood"), HasSubstr("there is no type `mood`"));
+  EXPECT_EQ(run("DROP TYPE IF EXISTS mood; SELECT count(m) FROM t"), "3");
 }
 
 TEST_P(Statements, ViewsAreTheirQueries) {

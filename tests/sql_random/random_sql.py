@@ -7,10 +7,10 @@
 
 In: seeds. Each schema is three tables of random types (integers, decimals, dates, text, booleans,
 doubles; half of them as Parquet files, with unsigned integers, floats, times, timestamps with and
-without a zone, decimals of every width, NaN, infinities and -0.0, too) with 0, 1, 50 or 100 % nulls,
+without a zone, decimals of every width, integers of 64 bits without a sign, NaN, infinities and -0.0, too) with 0, 1, 50 or 100 % nulls,
 no row to a few hundred, values that repeat, or of which one stands nearly everywhere; the queries are
 drawn from the grammar of class Query, of which rndn knows nothing: filters of three values, joins
-of all kinds with residual predicates, subqueries, groups and grouping sets, windows, orders, sets,
+of all kinds with residual predicates, subqueries as values and as truths, ENUMs, groups and grouping sets, windows, orders, sets,
 common table expressions.
 Rows are compared as sorted lists (the drawn orders decide no ties): doubles to 1e-12, all else exactly.
 Out: counts of the queries that agreed, that rndn refused by name (with the reasons), that DuckDB
@@ -115,6 +115,17 @@ TYPED = [
 ]
 
 
+# Integers of 64 bits without a sign, up to their end.
+WIDE = [
+    Kind('UBIGINT', None, 'wide', lambda r: r.choice([0, 1, 2**63 - 1, 2**63, 2**64 - 1, r.randint(0, 9)])),
+    Kind('DECIMAL(38,0)', None, 'wide', lambda r: r.choice([0, 1, 10**37, -10**37, 2**64, r.randint(-9, 9)])),
+]
+
+
+# Texts in an order of their own; the others are none of it.
+ENUM = "ENUM('zebra', 'b', 'a', 'Kiwi', 'ab', 'x')"
+
+
 # Numbers at the ends of their types.
 EXTREMES = [
     Kind('BIGINT', 'i64', 'number', lambda r: r.choice([2**63 - 1, 1 - 2**63, 2**62, 0, r.randint(-9, 9)])),
@@ -129,7 +140,7 @@ class Table:
         self.name = name
         # The families that joins need are in every table.
         kinds = [r.choice([k for k in KINDS if k.family == f]) for f in ('number', 'text', 'date')]
-        others = EXTREMES if is_extreme else KINDS + 2 * TYPED if is_typed else KINDS
+        others = EXTREMES if is_extreme else KINDS + 2 * TYPED + WIDE if is_typed else KINDS
         kinds += r.choices(others, k=r.randint(1, 4))
         self.columns = [(f'{name}{i}', k) for i, k in enumerate(kinds)]
         rows = r.choice([0, 1, 2, 9, 40, 40, 130, 400])
@@ -197,6 +208,8 @@ class Query:
         if family in ('double', 'float'):
             number = r.choice(["'nan'", '-0.0']) if self.is_typed and r.random() < 0.2 else r.randint(-8, 8) / 4
             return f'{number}::{"DOUBLE" if family == "double" else "FLOAT"}'
+        if family == 'wide':
+            return f'{r.choice([0, 1, 7, 2**63, 2**64 - 1])}::UBIGINT'
         if family == 'unsigned':
             return f'{r.choice([0, 1, 7, 255])}::{r.choice(["UTINYINT", "USMALLINT", "UINTEGER"])}'
         if family == 'time':
@@ -240,6 +253,13 @@ class Query:
             forms += [f'least({a}, {b})']
         if family == 'float':
             forms += [f'(-{a})', f'abs({a})', f'greatest({a}, {b})', f'least({a}, {b})']
+            forms += [f'({a} + {b})', f'({a} - {b})', f'({a} * {b})']
+            number = self.pick(columns, 'number', 'unsigned', 'double', 'wide')
+            if number:
+                forms += [f'try_cast({number} as FLOAT)', f'({a} + {number}::VARCHAR::FLOAT)']
+        if family == 'wide':
+            forms += [f'greatest({a}, {b})', f'least({a}, {b})', f'try_cast({a} as UBIGINT)',
+                      f'try_cast({a} as DECIMAL(38,1))']
         if family == 'date':
             stamp = self.pick(columns, 'stamp', 'zoned')
             if stamp:
@@ -255,7 +275,7 @@ class Query:
                       f'lower({a})', f'trim({a})', f'left({a}, {r.randint(-1, 2)})',
                       f'right({a}, {r.randint(-1, 2)})', f"replace({a}, 'a', 'é')",
                       f"lpad({a}, 3, '*')", f'reverse({a})', f'({a} || {b})',
-                      f'concat({a}, {b})', f'{other}::VARCHAR',
+                      f'concat({a}, {b})', f'{other}::VARCHAR', f'try_cast({a} as {ENUM})::VARCHAR',
                       f"regexp_replace({a}, '[a-k]', '-', 'g')"]
         if family == 'number':
             text = self.pick(columns, 'text')
@@ -306,6 +326,9 @@ class Query:
             forms += [f"({a} ilike 'k%')", f'contains({a}, {b})', f'starts_with({a}, {b})',
                       f"regexp_matches({a}, '^[a-m]+$')"]
             forms += [f"({a} not like 'a%')"]
+            order = r.choice(['<', '<=', '=', '<>', '>', 'is distinct from'])
+            forms += [f"(try_cast({a} as {ENUM}) {order} {x})"
+                      for x in (f"'ab'::{ENUM}", f'try_cast({b} as {ENUM})')]
         return r.choice(forms)
 
     def subquery_predicate(self, columns):
@@ -324,6 +347,9 @@ class Query:
             more += f" and {q} {r.choice(['<>', 'is distinct from'])} {p}"
         aggregate = r.choice([f'max({b})', f'min({b})', f'count({b})'])
         number = self.pick(columns, 'number') or '1'
+        if r.random() < 0.15:
+            order = r.choice(['=', '<>', '<', '>='])
+            return f'({a} {order} {r.choice(["any", "all"])} (select {b} from {text}{where}))'
         forms = [f'{a} in (select {b} from {text}{where})',
                  f'{a} not in (select {b} from {text}{where})',
                  f'exists (select 1 from {text} where {correlated}{more})',
@@ -341,8 +367,13 @@ class Query:
         for _ in range(r.choice([0, 0, 1, 1, 1, 2])):
             other, inner = self.source()
             family = r.choice(['number', 'number', 'text', 'date'])
+            shared = {f for _, f in columns} & {f for _, f in inner}
+            if r.random() < 0.3:
+                family = r.choice(sorted(shared))
             a, b = self.pick(columns, family), self.pick(inner, family)
             on = f'{a} = {b}'
+            if r.random() < 0.1:
+                on = f'{a} {r.choice(["<", ">=", "<>"])} {b}'
             if r.random() < 0.15:
                 on = f'{a} is not distinct from {b}'
             if r.random() < 0.3:
@@ -371,6 +402,12 @@ class Query:
         family = self.family(columns)
         x = self.value(columns, family, 2)
         forms = ['count(*)', f'count({x})', f'count(distinct {x})', f'min({x})', f'max({x})']
+        if family == 'text':
+            forms += [f'min(try_cast({x} as {ENUM}))', f'count(distinct try_cast({x} as {ENUM}))']
+        if family == 'float':
+            forms += [f'median({x})']
+        if family == 'wide':
+            forms += [f'sum({x})', f'avg({x})', f'median({x})']
         if family in ('unsigned', 'float'):
             forms += [f'sum({x})', f'avg({x})', f'var_pop({x})', f'stddev_samp({x})']
         if family in ('time', 'stamp', 'zoned'):
@@ -418,6 +455,9 @@ class Query:
         number = self.pick(columns, 'number')
         counted = r.choice([aggregate, aggregate, f'count(distinct {x})',
                             f'sum(distinct {number or "1"})'])
+        exclude = r.choice(['', '', ' exclude current row', ' exclude group', ' exclude ties'])
+        if 'median' in aggregate or 'quantile' in aggregate:
+            exclude = ''
         kind = r.random() if may_depend else r.choice([0.1, 0.1, 0.5, 0.6, 0.7])
         if kind < 0.2:
             call = r.choice(['rank()', 'dense_rank()', 'percent_rank()', 'cume_dist()'])
@@ -439,7 +479,7 @@ class Query:
             value = r.choice([aggregate, f'sum({number})'])
             ends = r.choice([f'{r.randint(0, 5)} preceding and {r.randint(0, 5)} following',
                              f'{r.randint(3, 5)} preceding and {r.randint(0, 3)} preceding',
-                             f'current row and {r.randint(0, 5)} following'])
+                             f'current row and {r.randint(0, 5)} following']) + exclude
             order = f'{number}{r.choice(["", " desc"])}{r.choice(["", " nulls first", " nulls last"])}'
             return f'{value} over ({partition}order by {order} range between {ends})'
         value = r.choice([f'first_value({x}{nulls})', f'last_value({x}{nulls})',
@@ -448,7 +488,7 @@ class Query:
         frame = r.choice([f'{unit} between unbounded preceding and {end(3)}',
                           f'{unit} between {end(3)} and unbounded following',
                           f'{unit} between {r.randint(0, 4)} preceding and {end(3)}',
-                          f'{unit} between {end(2)} and {r.randint(0, 4)} following'])
+                          f'{unit} between {end(2)} and {r.randint(0, 4)} following']) + exclude
         return f'{value} over ({partition}order by {", ".join(every)} {frame})'
 
     def grouped_by_sets(self, text, columns, where):
@@ -495,6 +535,12 @@ class Query:
         family = r.choice(['number', 'text', 'date'])
         x, y = self.pick(columns, family), self.pick(inner, family)
         link = f'{x} = {y}' if x and y else self.predicate(inner, 2)
+        keys = [c for c, _ in inner if c.endswith('k')]
+        if keys and r.random() < 0.5:  # of one row at most
+            a = self.pick(columns, 'number')
+            more = f' and {self.predicate(inner + columns, 2)}' if r.random() < 0.4 else ''
+            return (f'(select {self.value(inner, self.family(inner), 2)} from {text} '
+                    f'where {keys[0]} = {a}{more})')
         more = f' and {self.predicate(inner + columns, 2)}' if r.random() < 0.3 else ''
         b = self.value(inner, self.family(inner), 2)
         call = r.choice([f'max({b})', f'min({b})', f'count({b})', 'count(*)', f'count(distinct {b})'])
@@ -519,7 +565,8 @@ class Query:
         if more < 0.34:
             return self.common(text, columns, where)
         if more < 0.42:
-            outputs = [self.value(columns, self.family(columns)), self.subquery_value(columns)]
+            outputs = [self.value(columns, self.family(columns)),
+                       r.choice([self.subquery_value, self.subquery_value, self.subquery_predicate])(columns)]
             return f'select {", ".join(outputs)} from {text}{where}'
         if more < 0.45:
             names = [c for c, _ in columns]
@@ -634,7 +681,7 @@ def cells(rows, types):
             return None
         if t == 'BOOLEAN':
             return decimal.Decimal(v in (True, 'true', 1))
-        if t in ('VARCHAR', 'DATE', 'TIME', 'TIMESTAMP', 'TIMESTAMP WITH TIME ZONE'):
+        if t in ('VARCHAR', 'ENUM', 'DATE', 'TIME', 'TIMESTAMP', 'TIMESTAMP WITH TIME ZONE'):
             return str(v)
         if t in ('DOUBLE', 'FLOAT'):
             number = float(v)
