@@ -359,8 +359,13 @@ Cell Translator::cast_cell(const Cell& c, Type to, bool tries) {
     const VectorId end = g_.select(is_future, date_literal(INT32_MAX), date_literal(-INT32_MAX));
     return strict(to, g_.select(ends, end, day), {&c, 1});
   }
-  if (from.id == TypeId::timestamp && to.id == TypeId::time)
-    return strict(to, time_of_day(c), {&c, 1});
+  if (from.id == TypeId::timestamp && to.id == TypeId::time) {
+    const VectorId v = time_of_day(c), ends = infinite(c);  // which has no time of day
+    if (is_none(ends)) return strict(to, v, {&c, 1});
+    const VectorId holds = g_.not_(ends);
+    if (tries) return canonical(to, v, g_.and_(c.valid, holds));
+    return strict(to, demanded(v, holds, {&c, 1}, "an infinite timestamp has no time of day"), {&c, 1});
+  }
   return refuse();
 }
 Cell Translator::cast(const Expression& e, std::span<const Cell> a, std::string_view) {

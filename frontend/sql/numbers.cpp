@@ -265,7 +265,9 @@ VectorId Translator::rounded_at(VectorId x, double factor, bool behind_point) {
   const VectorId out = of(behind_point ? "div" : "mul", whole, by);
   const VectorId infinity = of("div", real(1), real(0));
   const VectorId finite = g_.map("lt", {g_.map("abs", {out}, type), infinity}, truth);
-  return g_.select(finite, out, behind_point ? x : real(0));
+  // What is no number, or infinite, stays so.
+  const VectorId is_number = g_.map("lt", {g_.map("abs", {x}, type), infinity}, truth);
+  return g_.select(finite, out, behind_point ? x : g_.select(is_number, real(0), x));
 }
 
 // round, floor, ceil, trunc, with digits behind the point if the second argument says so.
@@ -294,7 +296,9 @@ Cell Translator::rounding(const Expression& e, std::span<const Cell> a, std::str
                                 {rounded(g_.map(*digits > 0 ? "mul" : "div", {x, by}, type)), by}, type);
     const VectorId infinity = g_.map("div", {g_.real(type, 1), g_.real(type, 0)}, type);
     const VectorId finite = g_.map("lt", {g_.map("abs", {out}, type), infinity}, truth);
-    return strict(e.type, g_.select(finite, out, *digits > 0 ? x : g_.real(type, 0)), {a.data(), 1});
+    const VectorId is_number = g_.map("lt", {g_.map("abs", {x}, type), infinity}, truth);
+    const VectorId otherwise = *digits > 0 ? x : g_.select(is_number, g_.real(type, 0), x);
+    return strict(e.type, g_.select(finite, out, otherwise), {a.data(), 1});
   }
   const int64_t scale = scale_of(a[0].type);
   if (*digits >= scale) return cast_cell(a[0], e.type, false);
