@@ -29,7 +29,10 @@ std::string sql_text(sql::Type type, const Value& values, uint64_t i) {
     case sql::TypeId::date: return text::date_text(integer_at(values, i));
     case sql::TypeId::time: return text::time_text(integer_at(values, i));
     case sql::TypeId::timestamp: return text::timestamp_text(integer_at(values, i));
-    case sql::TypeId::timestamptz: return text::timestamp_text(integer_at(values, i)) + "+00";
+    case sql::TypeId::timestamptz: {
+      const std::string text = text::timestamp_text(integer_at(values, i));
+      return text.ends_with("infinity") ? text : text + "+00";
+    }
     default: return element_text(values, i, true);
   }
 }

@@ -186,7 +186,8 @@ VectorId Translator::first_of_year(VectorId year) { return first_of_month(whole_
 
 // Monday of the week.
 VectorId Translator::monday_of(VectorId days) {
-  return g_.map("minus", {days, floor_mod(whole_map("plus", days, 3, g_[days].bounds + Bounds::of(3, 3)), 7)}, whole);
+  return g_.map("minus", {days, floor_mod(whole_map("plus", days, 3, g_[days].bounds + Bounds::of(3, 3)), 7)}, whole,
+                g_[days].bounds - Bounds::of(0, 6));
 }
 
 // --- Parts ---------------------------------------------------------------------------------------
@@ -216,6 +217,8 @@ Cell Translator::date_part(const Expression& e, std::span<const Cell> a, std::st
                                      {"microsecond", minute_us, 1}};
   for (const Clock& clock : clocks)
     if (part == clock.part) return done(floor_div(floor_mod(time_of_day(c), clock.modulus), clock.unit));
+  if (part == "epoch" && c.type.id == TypeId::date)
+    return done(g_.map("mul", {g_.cast(days_of(c), BasicType::f64), g_.real(BasicType::f64, 86400)}, BasicType::f64));
   if (part == "epoch") {
     const VectorId micros = g_.cast(micros_of(c), BasicType::f64);
     return done(g_.map("div", {micros, g_.real(BasicType::f64, second_us)}, BasicType::f64));
@@ -229,7 +232,8 @@ Cell Translator::date_part(const Expression& e, std::span<const Cell> a, std::st
   if (part == "dayofweek") return done(floor_mod(whole_map("plus", days_of(c), 4), 7));
   if (part == "isodow") return done(whole_map("plus", floor_mod(whole_map("plus", days_of(c), 3), 7), 1));
   if (part == "week" || part == "isoyear" || part == "yearweek") {
-    const VectorId thursday = whole_map("plus", monday_of(days_of(c)), 3);
+    const VectorId monday = monday_of(days_of(c));
+    const VectorId thursday = whole_map("plus", monday, 3, g_[monday].bounds + Bounds::of(3, 3));
     const VectorId year = civil_of(date_of(thursday)).year;
     if (part == "isoyear") return done(year);
     const VectorId of_year = g_.map("minus", {thursday, first_of_year(year)}, whole, Bounds::of(0, 365));
@@ -334,7 +338,11 @@ Cell Translator::difference(const Expression& e, std::span<const Cell> a, std::s
   else if (unit->part == "week")
     v = whole_units ? whole_map("div", g_.map("minus", {micros_of(a[2]), micros_of(a[1])}, whole), unit->micros)
                     : whole_map("div", v, 7);
-  return strict(e.type, v, a.subspan(1));
+  Cell out = strict(e.type, v, a.subspan(1));
+  for (const Cell& c : {a[1], a[2]})
+    if (const VectorId ends = infinite(c); !is_none(ends))
+      out = canonical(e.type, out.value, g_.and_(out.valid, g_.not_(ends)));
+  return out;
 }
 
 // --- Intervals -----------------------------------------------------------------------------------
@@ -433,7 +441,15 @@ Cell Translator::formatted(const Expression& e, std::span<const Cell> a, std::st
   const Cell micros{micros_of(c), c.valid, {TypeId::bigint}};
   const Cell how = a.size() == 2 ? a[swapped ? 0 : 1]
                                  : Cell{g_.text(BasicType::str, format), nothing, {TypeId::varchar}};
-  return text_cell(e.type, "strftime", {micros, how});
+  Cell out = text_cell(e.type, "strftime", {micros, how});
+  const VectorId ends = infinite(c);
+  if (is_none(ends)) return out;
+  if (a.size() == 1) return canonical(e.type, out.value, g_.and_(out.valid, g_.not_(ends)));
+  const BasicType type = g_[out.value].type;
+  const VectorId above = g_.map("gt", {c.value, g_.zero(g_[c.value].type)}, truth);
+  out.value = g_.select(g_.and_(ends, out.valid),
+                        g_.select(above, g_.text(type, "infinity"), g_.text(type, "-infinity")), out.value);
+  return out;
 }
 
 }  // namespace rndn::sql

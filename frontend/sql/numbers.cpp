@@ -289,6 +289,12 @@ Cell Translator::rounding(const Expression& e, std::span<const Cell> a, std::str
     if (*digits == 0) return strict(e.type, rounded(x), {a.data(), 1});
     const double factor = std::pow(10.0, static_cast<double>(std::abs(*digits)));
     if (!std::isfinite(factor)) return *digits > 0 ? a[0] : strict(e.type, g_.real(type, 0), {a.data(), 1});
+    if (builtin == "round" && type == BasicType::f32 && *digits < 0) {  // whose end is within doubles
+      const BasicType wide = BasicType::f64;
+      const VectorId tens = g_.real(wide, factor);
+      const VectorId part = g_.map("round", {g_.map("div", {g_.cast(x, wide), tens}, wide)}, wide);
+      return strict(e.type, g_.cast(g_.map("mul", {part, tens}, wide), type), {a.data(), 1});
+    }
     const VectorId by = g_.real(type, factor);
     if (builtin == "round" && type == BasicType::f64)
       return strict(e.type, rounded_at(x, factor, *digits > 0), {a.data(), 1});

@@ -11,6 +11,7 @@ no rows, windows with every EXCLUDE, moments with intervals. Out: how many state
 alike, raised an error on both sides, or were refused by name; and each on which the sides differ: in
 rows, or in that one of them alone raises an error. Exit code as random_sql.py's.
 `--stride n` takes every n-th statement of a kind.
+Left out: dates that no timestamp has (years beyond 294247), whose names and last days differ.
 """
 import argparse
 import collections
@@ -51,7 +52,7 @@ TYPES = {
     'tx': ('VARCHAR', ['', 'a', 'b', 'ab', '-1', '1.5', 'nan', '2020-01-01', 'é', None]),
     'bo': ('BOOLEAN', ['true', 'false', None]),
     'da': ('DATE', ['1970-01-01', '2020-02-29', '0001-01-01', '9999-12-31', '1969-12-31',
-                    '5881580-07-10', '-290000-01-01', 'infinity', '-infinity', None]),
+                    '290000-01-01', '-290000-01-01', 'infinity', '-infinity', None]),
     'tm': ('TIME', ['00:00:00', '23:59:59.999999', '12:00:00.5', None]),
     'ts': ('TIMESTAMP', ['1970-01-01 00:00:00', '2020-02-29 12:30:00.5', '1969-12-31 23:59:59.999999',
                          '9999-12-31 23:59:59.999999', '294247-01-10 04:00:54.775806', 'infinity',
@@ -237,8 +238,9 @@ def answer_of(connection, query):
     try:
         answer = connection.execute(query)
         types = [str(d[1]).split('(')[0] for d in answer.description]
-        if {'DATE', 'TIMESTAMP'} & set(types):  # which Python ends at the year 9999
-            cells = ', '.join(f'#{i + 1}::VARCHAR' if t in ('DATE', 'TIMESTAMP') else f'#{i + 1}'
+        moments = {'DATE', 'TIMESTAMP', 'TIMESTAMP WITH TIME ZONE'}  # which Python ends at the year 9999
+        if moments & set(types):
+            cells = ', '.join(f'#{i + 1}::VARCHAR' if t in moments else f'#{i + 1}'
                               for i, t in enumerate(types))
             answer = connection.execute(f'select {cells} from ({query})')
         return types, [[random_sql.plain(v) for v in row] for row in answer.fetchall()]
