@@ -6,7 +6,7 @@
 
 namespace rndn::hir {
 namespace {
-constexpr TextFunctionRow rows[] = {
+constexpr TextFunctionRow text_rows[] = {
 #define TEXT_FUNCTION(id, arguments, result, why) {#id, arguments, BasicType::result, why},
 #include "frontend/text_functions.def"
 #undef TEXT_FUNCTION
@@ -27,11 +27,11 @@ char TextFunctionRow::letter(size_t argument) const {
   return arguments[argument + (argument >= arguments.find('/'))];
 }
 
-const TextFunctionRow& row(TextFunctionId id) { return rows[static_cast<size_t>(id)]; }
+const TextFunctionRow& row(TextFunctionId id) { return text_rows[static_cast<size_t>(id)]; }
 
 bool find_text_function(std::string_view name, TextFunctionId& id) {
-  for (size_t i = 0; i < std::size(rows); ++i)
-    if (rows[i].name == name) {
+  for (size_t i = 0; i < std::size(text_rows); ++i)
+    if (text_rows[i].name == name) {
       id = static_cast<TextFunctionId>(i);
       return true;
     }
@@ -40,7 +40,7 @@ bool find_text_function(std::string_view name, TextFunctionId& id) {
 
 std::vector<std::string_view> text_function_names() {
   std::vector<std::string_view> names;
-  for (const TextFunctionRow& r : rows) names.push_back(r.name);
+  for (const TextFunctionRow& r : text_rows) names.push_back(r.name);
   return names;
 }
 

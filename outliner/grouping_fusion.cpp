@@ -44,9 +44,9 @@ std::optional<GroupReduction> reduction_of(Builtin builtin) {
   }
 }
 
-class Finder {
+class FusionFinder {
  public:
-  explicit Finder(const Outlined& outlined)
+  explicit FusionFinder(const Outlined& outlined)
       : outlined_(outlined), program_(outlined.program), types_(*outlined.program.types) {}
 
   Fusions find() {
@@ -327,6 +327,6 @@ class Finder {
 
 }  // namespace
 
-Fusions find_fusions(const Outlined& outlined) { return Finder(outlined).find(); }
+Fusions find_fusions(const Outlined& outlined) { return FusionFinder(outlined).find(); }
 
 }  // namespace rndn::outliner

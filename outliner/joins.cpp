@@ -59,9 +59,9 @@ struct Join {
   std::vector<Pick> picks;
 };
 
-class Finder : Editing {
+class JoinFinder : Editing {
  public:
-  Finder(hir::Program& program, const Function& main, const Options& options, Shapes& shapes, ShapeTable& table)
+  JoinFinder(hir::Program& program, const Function& main, const Options& options, Shapes& shapes, ShapeTable& table)
       : Editing(program), main_(main), options_(options), shapes_(shapes), table_(table) {}
 
   bool find(DiagnosticSink& sink, Function& own, std::vector<uint32_t>& joins) {
@@ -377,7 +377,7 @@ bool find_probes(hir::Program& program, const Function& main, ShapeTable& table,
            (e.callee.builtin_id == Builtin::join_index || e.callee.builtin_id == Builtin::member ||
             e.callee.builtin_id == Builtin::index_of);
   });
-  return any && Finder(program, main, options, shapes, table).find(sink, own, joins);
+  return any && JoinFinder(program, main, options, shapes, table).find(sink, own, joins);
 }
 
 }  // namespace rndn::outliner

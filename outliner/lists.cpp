@@ -44,8 +44,8 @@ using hir::TypeId;
 using hir::TypeKind;
 using hir::VariableId;
 
-constexpr size_t most_made = 4000, deepest_calls = 20, most_rounds = 4;
-constexpr int64_t most_columns = 64;
+constexpr size_t most_made = 4000, deepest_list_calls = 20, most_rounds = 4;
+constexpr int64_t most_list_columns = 64;
 constexpr VariableId no_variable = none<VariableId>();
 
 // A value as every cell sees it.
@@ -300,7 +300,7 @@ class Flattener : Editing {
       return out;
     }
     if (const int64_t count = is_list(type) ? known_count(shape) : -1;
-        count > 0 && count <= most_columns) {
+        count > 0 && count <= most_list_columns) {
       Cellwise out{.kind = Cellwise::columns};
       const bool alike = types()[type].kind == TypeKind::list;
       for (int64_t k = 0; k < count; ++k) {
@@ -751,7 +751,7 @@ class Flattener : Editing {
                           const Level* level) {
     const Function& g = program_.functions[id];
     std::vector<StatementId> order;
-    if (calls_ >= deepest_calls || g.parameters.size() != args.size() || is_none(g.body) ||
+    if (calls_ >= deepest_list_calls || g.parameters.size() != args.size() || is_none(g.body) ||
         g.result_types.size() != 1 || !flatten(g, g.body, order))
       return refuse("a function with control flow");
     ++calls_;

@@ -54,7 +54,7 @@ ShapeId ShapeTable::intern_vector(SizeId size) {
 namespace {
 
 // What is longer is cut in the middle: a chain of selections would be written out anew for each of its vectors.
-constexpr size_t most_selections = 4, most_parts = 8, most_levels = 4;
+constexpr size_t most_selections = 4, most_parts = 8, most_shown_levels = 4;
 
 }  // namespace
 
@@ -92,7 +92,7 @@ std::string ShapeTable::text(SizeId id, const hir::Program& program) const {
 
 std::string ShapeTable::text(ShapeId id, const hir::Program& program, size_t level) const {
   if (is_none(id)) return "unassigned";
-  if (level == most_levels) return "...";
+  if (level == most_shown_levels) return "...";
   const Shape& s = shapes_[id];
   std::string parts;
   for (size_t k = 0; k < s.parts.size() && k <= most_parts; ++k) {

@@ -28,9 +28,9 @@ using hir::Operand;
 using hir::Statement;
 using hir::StatementId;
 
-class Finder {
+class TopFinder {
  public:
-  Finder(hir::Program& program, const Function& main, Shapes& shapes, ShapeTable& table)
+  TopFinder(hir::Program& program, const Function& main, Shapes& shapes, ShapeTable& table)
       : program_(program), main_(main), shapes_(shapes), table_(table) {}
 
   bool find(DiagnosticSink& sink, Function& own, std::vector<TopDecision>& decisions) {
@@ -235,7 +235,7 @@ bool find_tops(hir::Program& program, const Function& main, ShapeTable& table, D
     return e.kind == Expression::call && e.callee.kind == hir::FunctionRef::builtin &&
            e.callee.builtin_id == Builtin::order;
   });
-  return orders && Finder(program, main, shapes, table).find(sink, own, decisions);
+  return orders && TopFinder(program, main, shapes, table).find(sink, own, decisions);
 }
 
 }  // namespace rndn::outliner

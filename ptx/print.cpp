@@ -39,7 +39,7 @@ void append_constant(std::string& out, Type type, int64_t value) {
                 bits >= 64 ? static_cast<uint64_t>(value) : static_cast<uint64_t>(value) & ((uint64_t{1} << bits) - 1));
 }
 
-void dot(std::string& out, std::string_view name) {
+void dotted(std::string& out, std::string_view name) {
   if (name.empty()) return;
   out += '.';
   out += name;
@@ -131,11 +131,11 @@ class Printer {
       out_ += ".extern ";
     else if (v.visible)
       out_ += ".visible ";
-    dot(out_, name(v.space));
+    dotted(out_, name(v.space));
     if (v.managed) out_ += " .attribute(.managed)";
     if (v.align) out_ += " .align ", append_number(out_, v.align);
     out_ += ' ';
-    dot(out_, type_name(v.type));
+    dotted(out_, type_name(v.type));
     out_ += ' ';
     out_ += v.name;
     if (v.count == UINT64_MAX)
@@ -212,7 +212,7 @@ class Printer {
       out_ += ".param ";
       const Parameter& p = list[k];
       if (p.align) out_ += ".align ", append_number(out_, p.align), out_ += ' ';
-      dot(out_, type_name(p.type));
+      dotted(out_, type_name(p.type));
       out_ += ' ';
       out_ += p.name;
       if (p.count) out_ += '[', append_number(out_, p.count), out_ += ']';
@@ -279,12 +279,12 @@ class Printer {
         seen[number] = true;
       }
       if (g.range) {
-        out_ += "\t.reg ", dot(out_, type_name(g.type)), out_ += ' ', out_ += g.prefix;
+        out_ += "\t.reg ", dotted(out_, type_name(g.type)), out_ += ' ', out_ += g.prefix;
         out_ += '<', append_number(out_, g.members.size()), out_ += ">;\n";
         continue;
       }
       for (auto& [number, name] : g.members)
-        out_ += "\t.reg ", dot(out_, type_name(g.type)), out_ += ' ', out_ += name, out_ += ";\n";
+        out_ += "\t.reg ", dotted(out_, type_name(g.type)), out_ += ' ', out_ += name, out_ += ";\n";
     }
   }
 
@@ -297,32 +297,32 @@ class Printer {
     if (m.uni && i.op != Opcode::brx) out_ += ".uni";
     std::string_view mode = m.mode ? mode_text(i.op, m.mode) : std::string_view();
     if (!mode_follows_type(i.op) || i.op == Opcode::barrier) {
-      if (!(i.op == Opcode::barrier && m.mode == 1)) dot(out_, mode);
+      if (!(i.op == Opcode::barrier && m.mode == 1)) dotted(out_, mode);
     }
     if (m.uni && i.op == Opcode::brx) out_ += ".uni";
     if (m.sync) out_ += ".sync";
-    if (i.op == Opcode::barrier && m.mode == 1) dot(out_, mode);
-    dot(out_, name(m.shuffle));
-    dot(out_, name(m.vote));
+    if (i.op == Opcode::barrier && m.mode == 1) dotted(out_, mode);
+    dotted(out_, name(m.shuffle));
+    dotted(out_, name(m.vote));
     if (m.approx) out_ += ".approx";
     if (m.full) out_ += ".full";
-    dot(out_, name(m.compare));
-    dot(out_, name(m.combine));
-    dot(out_, name(m.semantics));
-    dot(out_, i.op == Opcode::membar && m.scope == Scope::gpu ? "gl" : name(m.scope));
-    dot(out_, name(m.space));
-    dot(out_, name(m.cache));
-    dot(out_, name(m.atomic));
-    dot(out_, name(m.part));
-    dot(out_, name(m.shift));
-    dot(out_, name(m.rounding));
+    dotted(out_, name(m.compare));
+    dotted(out_, name(m.combine));
+    dotted(out_, name(m.semantics));
+    dotted(out_, i.op == Opcode::membar && m.scope == Scope::gpu ? "gl" : name(m.scope));
+    dotted(out_, name(m.space));
+    dotted(out_, name(m.cache));
+    dotted(out_, name(m.atomic));
+    dotted(out_, name(m.part));
+    dotted(out_, name(m.shift));
+    dotted(out_, name(m.rounding));
     if (m.carry_out) out_ += ".cc";
     if (m.ftz) out_ += ".ftz";
     if (m.sat) out_ += ".sat";
     if (m.vector > 1) out_ += ".v", append_number(out_, m.vector);
-    dot(out_, type_name(i.type));
-    dot(out_, type_name(i.type2));
-    if (mode_follows_type(i.op) && i.op != Opcode::barrier) dot(out_, mode);
+    dotted(out_, type_name(i.type));
+    dotted(out_, type_name(i.type2));
+    if (mode_follows_type(i.op) && i.op != Opcode::barrier) dotted(out_, mode);
   }
 
   void call(const Instruction& i) {

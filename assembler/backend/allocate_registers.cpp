@@ -27,7 +27,6 @@
 namespace rndn::assembler {
 namespace {
 
-constexpr uint32_t nobody = UINT32_MAX;
 constexpr uint32_t gpr_file = 0, predicate_file = 1;
 constexpr uint32_t first_register[2] = {0, 256};  // of a file in the tables of the scan
 

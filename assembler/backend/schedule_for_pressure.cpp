@@ -30,7 +30,6 @@
 namespace rndn::assembler {
 namespace {
 
-constexpr uint32_t nobody = UINT32_MAX;
 constexpr size_t window = 8;
 constexpr uint32_t few_readers = 3;
 constexpr uint32_t most_predicates = 5;  // of 7, as scheduling: some are needed inside expansions

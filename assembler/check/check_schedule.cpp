@@ -66,7 +66,7 @@ Kind kind_of(L c) {
   }
 }
 
-struct State {
+struct ScheduleState {
   std::array<std::array<uint8_t, kind_count>, registers> age;  // cycles since the youngest write of the kind
   std::array<uint8_t, registers> writes{}, reads{};            // pending scoreboards; bit 6: never announced
   uint8_t set_before = 0;         // scoreboards that the instruction before set with a stall below 2
@@ -74,10 +74,10 @@ struct State {
   bool carry_written = false;
   bool reached = false;
 
-  State() {
+  ScheduleState() {
     for (auto& a : age) a.fill(old_age);
   }
-  bool merge(const State& o) {
+  bool merge(const ScheduleState& o) {
     bool changed = !reached;
     if (!reached) uniforms_written = o.uniforms_written, carry_written = o.carry_written;
     if (uniforms_written & ~o.uniforms_written) uniforms_written &= o.uniforms_written, changed = true;
@@ -249,7 +249,7 @@ struct Checker {
     if (isa::writes_carry(i)) f(carry_flag, true, false);
   }
 
-  void step(uint32_t k, State& s) {
+  void step(uint32_t k, ScheduleState& s) {
     const isa::Instruction& i = code[k];
     const isa::Control& c = i.control;
     const L latency = isa::latency_class(i);
@@ -361,14 +361,14 @@ struct Checker {
     }
     begin.push_back(n);
     const uint32_t blocks = static_cast<uint32_t>(begin.size() - 1);
-    std::vector<State> in(blocks);
+    std::vector<ScheduleState> in(blocks);
     std::vector<std::vector<uint32_t>> stack(
         blocks);  // Pascal: targets of the open SSYs, the same on every path to a block
     std::vector<bool> known(blocks, false);
     in[0].reached = true;
     known[0] = true;
     auto flow = [&](uint32_t b, auto&& edge) {
-      State s = in[b];
+      ScheduleState s = in[b];
       std::vector<uint32_t> open = stack[b];
       for (uint32_t k = begin[b]; k < begin[b + 1]; ++k) {
         step(k, s);
@@ -380,7 +380,7 @@ struct Checker {
       using M = isa::Mnemonic;
       if (i.mnemonic == M::BRA) edge(target(last), s, open);
       if (is_call(i.mnemonic)) {  // a straight way to its return, with branches forward (check_regions)
-        std::map<uint32_t, State> passed;
+        std::map<uint32_t, ScheduleState> passed;
         for (uint32_t k = target(last); k < n; ++k) {
           if (const auto it = passed.find(k); it != passed.end()) s.merge(it->second);
           step(k, s);
@@ -407,7 +407,7 @@ struct Checker {
       for (uint32_t b = 0; b < blocks; ++b) {
         if (!queued[b]) continue;
         queued[b] = false;
-        flow(b, [&](uint32_t to, const State& s, const std::vector<uint32_t>& open) {
+        flow(b, [&](uint32_t to, const ScheduleState& s, const std::vector<uint32_t>& open) {
           if (to == UINT32_MAX) return;
           uint32_t x = block_of[to];
           if (!known[x]) known[x] = true, stack[x] = open;
@@ -418,7 +418,7 @@ struct Checker {
     reporting = true;
     if (!pascal) check_groups_of_copies();
     for (uint32_t b = 0; b < blocks; ++b)
-      if (in[b].reached) flow(b, [](uint32_t, const State&, const std::vector<uint32_t>&) {});
+      if (in[b].reached) flow(b, [](uint32_t, const ScheduleState&, const std::vector<uint32_t>&) {});
     if (pascal) {
       uint32_t cycles = 0;
       for (uint32_t k = 0; k < begin[1]; ++k) {

@@ -62,7 +62,7 @@ bool is_cheap(const ptx::Instruction& i, isa::Family family) {
   }
 }
 
-struct Builder : FlowGraph {
+struct Structurizer : FlowGraph {
   Flags dead;  // blocks that others have taken in
 
   // Items are made of all instructions on the way, but of those that end a block.
@@ -394,7 +394,7 @@ void FlowItems::make_room(Arena& arena, size_t n) {
 
 Result<Flow> structure(const ptx::Module& module, const ptx::Function& function, const isa::Target& target,
                        bool optimise, bool branch_inlining, Arena& arena) {
-  Builder b{{module, function, target, arena}};
+  Structurizer b{{module, function, target, arena}};
   for (const ptx::Label& l : function.labels)
     if (l.at > function.instructions.size())
       return input_error("function {}: label {} is not defined", function.name, l.name);

@@ -16,7 +16,6 @@
 namespace rndn::assembler {
 namespace {
 
-constexpr uint32_t nobody = UINT32_MAX;
 
 // What the blocks do with a register. Lists are of nodes, by block.
 struct Node {

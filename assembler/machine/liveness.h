@@ -8,6 +8,8 @@
 
 namespace rndn::assembler {
 
+inline constexpr uint32_t nobody = UINT32_MAX;  // no unit, no value, no range: the passes' tables by number
+
 // A set of units that live in several blocks, by words of 64.
 class LiveSet {
  public:

@@ -30,7 +30,7 @@ struct nvJitLink {
 
 namespace {
 
-nvJitLinkResult result_of(nvidia::Status status) {
+nvJitLinkResult link_result_of(nvidia::Status status) {
   switch (status) {
     case nvidia::Status::ok: return NVJITLINK_SUCCESS;
     case nvidia::Status::bad_option: return NVJITLINK_ERROR_UNRECOGNIZED_OPTION;
@@ -91,7 +91,7 @@ nvJitLinkResult read_options(nvJitLinkHandle handle, uint32_t count, const char*
     ptxas.push_back(row ? text.substr(std::min(text.size(), name.size() + 1)) : text);
   }
   const nvidia::Status status = nvidia::read_options(ptxas, handle->settings, handle->errors);
-  if (status != nvidia::Status::ok) return result_of(status);
+  if (status != nvidia::Status::ok) return link_result_of(status);
   return handle->settings.arch.empty() ? NVJITLINK_ERROR_MISSING_ARCH : NVJITLINK_SUCCESS;
 }
 
@@ -121,7 +121,7 @@ nvJitLinkResult add(nvJitLinkHandle handle, nvJitLinkInputType type, std::string
     handle->errors += made.errors;
     handle->info += made.info;
     handle->cubin = std::move(made.cubin);
-    return result_of(made.status);
+    return link_result_of(made.status);
   }
   if (type == NVJITLINK_INPUT_PTX) return fail(handle, NVJITLINK_ERROR_INCORRECT_INPUT_TYPE, name + ": this is no PTX");
   if (is_ptx_or(NVJITLINK_INPUT_CUBIN)) {

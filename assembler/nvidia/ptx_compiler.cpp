@@ -22,7 +22,7 @@ struct nvPTXCompiler {
 
 namespace {
 
-nvPTXCompileResult result_of(nvidia::Status status) {
+nvPTXCompileResult compile_result_of(nvidia::Status status) {
   switch (status) {
     case nvidia::Status::ok: return NVPTXCOMPILE_SUCCESS;
     case nvidia::Status::bad_option:
@@ -89,7 +89,7 @@ nvPTXCompileResult nvPTXCompilerCompile(nvPTXCompilerHandle compiler, int count,
     made.status = nvidia::read_options(given, settings, made.errors);
     if (made.status == nvidia::Status::ok) made = nvidia::compile(compiler->text, "<ptx>", settings);
     compiler->is_compiled = made.status == nvidia::Status::ok;
-    return result_of(made.status);
+    return compile_result_of(made.status);
   } catch (...) {
     return NVPTXCOMPILE_ERROR_OUT_OF_MEMORY;
   }

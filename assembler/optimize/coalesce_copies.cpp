@@ -18,7 +18,6 @@
 namespace rndn::assembler {
 namespace {
 
-constexpr uint32_t nobody = UINT32_MAX;
 
 class Copies {
  public:

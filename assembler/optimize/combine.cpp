@@ -38,7 +38,6 @@ using isa::ModifierKind;
 using Op = isa::Operand;
 
 constexpr size_t reach = 64;
-constexpr uint32_t nobody = UINT32_MAX;
 constexpr InstId gone = none<InstId>();
 
 // The integer with the other sign.

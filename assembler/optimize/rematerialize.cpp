@@ -16,7 +16,6 @@
 namespace rndn::assembler {
 namespace {
 
-constexpr uint32_t nobody = UINT32_MAX;
 constexpr int64_t zero_register = 0xff;  // SRZ
 
 bool never_changes(const isa::Instruction& s) {

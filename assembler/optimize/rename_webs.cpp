@@ -18,7 +18,6 @@
 namespace rndn::assembler {
 namespace {
 
-constexpr uint32_t nobody = UINT32_MAX;
 
 void rename(Function& f, InstId i, Range& r, uint32_t reg) {
   r.set_reg(reg);

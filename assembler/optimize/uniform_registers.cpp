@@ -24,7 +24,6 @@ using isa::LatencyClass;
 using isa::Mnemonic;
 using isa::ModifierKind;
 
-constexpr uint32_t nobody = UINT32_MAX;
 constexpr uint32_t first_uniform = scratch_uniform + 2, most_candidates = 48;
 
 bool is_uniform_operation(const Facts& x, const isa::Instruction& s) {

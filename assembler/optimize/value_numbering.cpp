@@ -37,7 +37,6 @@ namespace {
 using L = isa::LatencyClass;
 using isa::OperandKind;
 
-constexpr uint32_t nobody = UINT32_MAX;
 constexpr uint32_t near = 64;            // instructions of a block behind which a value counts as far away
 constexpr uint32_t near_predicate = 8;   // ... a predicate, of which there are seven
 constexpr uint32_t dear = 8, worth = 2;  // issue cycles of values that are tried first, and at all, far away

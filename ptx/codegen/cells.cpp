@@ -39,7 +39,6 @@ constexpr uint32_t items = 8;  // places of the sequence per thread and tile
 constexpr uint32_t threads = 256, warps = threads / 32;
 constexpr uint32_t places = threads * items;
 constexpr uint32_t padded = threads + threads / 8;  // staged values of an item: one slot in nine stays free
-constexpr Access volatile_access{.semantics = Semantics::volatile_};
 
 Element identity(const Accumulator& a) { return constant_element(partial_type(a), identity_bits(a.kind, a.type)); }
 

@@ -36,7 +36,6 @@ using ptx::VoteMode;
 
 namespace {
 
-constexpr Access volatile_access{.semantics = Semantics::volatile_};
 uint32_t segment(const Emitter& e) { return 32 * e.scan_items; }  // elements of a warp per tile
 uint32_t tile(const Emitter& e) { return 8 * segment(e); }
 constexpr uint32_t position_bytes = 2;

@@ -578,6 +578,7 @@ Reg<U32> hashed_entry(Emitter& e, const Sink& sink, Reg<U64> key, ptx::LabelId m
 Reg<U32> slot_in_block(Emitter& e, const Sink& sink, Reg<U32> keys, Reg<U64> key, ptx::LabelId missing);
 
 // Scratch memory of a kernel: counters, then a status word per tile and scan, then a partial result per accumulator and block.
+inline constexpr ptx::Access volatile_access{.semantics = ptx::Semantics::volatile_};
 inline constexpr uint32_t finished_counter = 0;  // byte offsets of the counters
 inline constexpr uint32_t tile_counter = 8;
 inline constexpr uint32_t scratch_fixed_bytes = 16;

@@ -31,7 +31,6 @@ using ptx::LabelId;
 namespace {
 
 constexpr uint32_t shared_alone = 24 << 10, shared_beside_scans = 16 << 10;
-constexpr ptx::Access volatile_access{.semantics = ptx::Semantics::volatile_};
 constexpr uint32_t unread = UINT32_MAX;
 
 // An array in shared memory: an element per copy of an entry.

@@ -25,7 +25,6 @@ using ptx::LabelId;
 
 namespace {
 
-constexpr ptx::Access volatile_access{.semantics = ptx::Semantics::volatile_};
 constexpr uint32_t probes_in_block = 4, most_probes = 128, sure_probes = 8;
 
 Address slot_at(Builder& b, Reg<U32> base, Reg<U32> slot) {

@@ -60,7 +60,7 @@ void numbers(const Piece& p, const ArrowFormat& format, Column& out, FirstFailed
 }
 
 // Decimals of more than 8 bytes: little end first; all words above the lowest are its sign.
-void decimals(const Piece& p, const ArrowFormat& format, Column& out, FirstFailedRow& failure) {
+void decimal_values(const Piece& p, const ArrowFormat& format, Column& out, FirstFailedRow& failure) {
   int64_t* to = reinterpret_cast<int64_t*>(out.data->data()) + p.at;
   const auto* from = static_cast<const std::byte*>(p.buffer(1)) + p.first * format.bytes;
   const void* validity = p.validity();
@@ -137,8 +137,8 @@ constexpr NumberRow number_rows[] = {
     {ArrowLayout::decimal, 2, 8, numbers<int64_t, int16_t>},
     {ArrowLayout::decimal, 4, 8, numbers<int64_t, int32_t>},
     {ArrowLayout::decimal, 8, 8, numbers<int64_t, int64_t>},
-    {ArrowLayout::decimal, 16, 8, decimals},
-    {ArrowLayout::decimal, 32, 8, decimals},
+    {ArrowLayout::decimal, 16, 8, decimal_values},
+    {ArrowLayout::decimal, 32, 8, decimal_values},
     {ArrowLayout::decimal, 16, 16, wide<__int128>},
     {ArrowLayout::decimal, 32, 16, wide_decimals},
     {ArrowLayout::unsigned_, 8, 16, wide<uint64_t>},

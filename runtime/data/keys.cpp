@@ -19,8 +19,6 @@ namespace rndn::data {
 
 namespace {
 
-constexpr uint64_t none = no_row;
-
 int64_t integer_at(const Column& column, uint64_t row) {
   switch (column.width) {
     case 1: return column.as<int8_t>()[row];
@@ -40,10 +38,10 @@ std::string value_text(const Column& column, uint64_t row) {
 }
 
 uint64_t first_missing(const Column& column) {
-  if (!column.validity || hir::is_text(column.type)) return none;
+  if (!column.validity || hir::is_text(column.type)) return no_row;
   const Bytes& valid = *column.validity;
   const auto at = std::find(valid.begin(), valid.end(), std::byte{0});
-  return at == valid.end() ? none : static_cast<uint64_t>(at - valid.begin());
+  return at == valid.end() ? no_row : static_cast<uint64_t>(at - valid.begin());
 }
 
 namespace {
@@ -60,25 +58,25 @@ class IntegerKeys {
       rows_.resize(parent.rows);
       for (uint64_t row = 0; row < parent.rows; ++row)
         rows_[static_cast<uint64_t>(integer_at(parent, row) - first_)] = row;
-      return none;
+      return no_row;
     }
     size_t slots = 16;
     while (slots < parent.rows * 2) slots *= 2;
     keys_.resize(slots);
-    rows_.assign(slots, none);
+    rows_.assign(slots, no_row);
     for (uint64_t row = 0; row < parent.rows; ++row) {
       int64_t key = integer_at(parent, row);
       size_t slot = slot_of(key);
-      if (rows_[slot] != none) return row;
+      if (rows_[slot] != no_row) return row;
       keys_[slot] = key;
       rows_[slot] = row;
     }
-    return none;
+    return no_row;
   }
   uint64_t find(int64_t key) const {
     if (!dense_) return rows_[slot_of(key)];
     uint64_t at = static_cast<uint64_t>(key) - static_cast<uint64_t>(first_);
-    return at < rows_.size() ? rows_[at] : none;
+    return at < rows_.size() ? rows_[at] : no_row;
   }
 
  private:
@@ -87,7 +85,7 @@ class IntegerKeys {
     size_t mask = rows_.size() - 1;
     uint64_t hash = static_cast<uint64_t>(key) * 0x9e3779b97f4a7c15u;
     size_t slot = (hash ^ hash >> 32) & mask;
-    while (rows_[slot] != none && keys_[slot] != key) slot = (slot + 1) & mask;
+    while (rows_[slot] != no_row && keys_[slot] != key) slot = (slot + 1) & mask;
     return slot;
   }
   bool dense_ = false;
@@ -101,11 +99,11 @@ class TextKeys {
   uint64_t build(const Column& parent) {
     for (uint64_t row = 0; row < parent.rows; ++row)
       if (!rows_.emplace(parent.text_at(row), row).second) return row;
-    return none;
+    return no_row;
   }
   uint64_t find(std::string_view key) const {
     auto it = rows_.find(key);
-    return it == rows_.end() ? none : it->second;
+    return it == rows_.end() ? no_row : it->second;
   }
 
  private:
@@ -118,11 +116,11 @@ uint64_t look_up(const Column& child, uint64_t parent_rows, Bytes& out, Find&& f
                  unsigned threads) {
   const bool narrow = foreign_row_width(parent_rows) == 4;
   constexpr uint64_t rows_per_part = 1 << 18;
-  std::atomic<uint64_t> first_missing{none};
+  std::atomic<uint64_t> first_missing{no_row};
   auto body = [&](size_t part) {
     for (uint64_t row = part * rows_per_part, end = std::min(row + rows_per_part, child.rows); row < end; ++row) {
       uint64_t found = find(row);
-      if (found == none) {
+      if (found == no_row) {
         for (uint64_t seen = first_missing; row < seen && !first_missing.compare_exchange_weak(seen, row);) {
         }
         return;
@@ -144,27 +142,27 @@ Result<std::shared_ptr<Bytes>> find_foreign_rows(const Column& child, const Colu
                                                                   const Describe& describe, unsigned threads) {
   for (const auto& [column, name, in_parent] :
        {std::tuple(&parent, names.parent, true), std::tuple(&child, names.child, false)})
-    if (const uint64_t row = first_missing(*column); row != none)
+    if (const uint64_t row = first_missing(*column); row != no_row)
       return input_error("{}: `{}` has no value here; keys need one", describe(in_parent, row), name);
   auto rows = std::make_shared<Bytes>(child.rows * foreign_row_width(parent.rows));
-  uint64_t repeated, missing = none;
+  uint64_t repeated, missing = no_row;
   if (child.encoding == Encoding::plain) {
     IntegerKeys keys;
     repeated = keys.build(parent);
-    if (repeated == none)
+    if (repeated == no_row)
       missing = look_up(
           child, parent.rows, *rows, [&](uint64_t row) { return keys.find(integer_at(child, row)); }, threads);
   } else {
     TextKeys keys;
     repeated = keys.build(parent);
-    if (repeated == none)
+    if (repeated == no_row)
       missing = look_up(
           child, parent.rows, *rows, [&](uint64_t row) { return keys.find(child.text_at(row)); }, threads);
   }
-  if (repeated != none)
+  if (repeated != no_row)
     return input_error("{}: {} stands a second time in `{}`, which `{}` refers to", describe(true, repeated),
                        value_text(parent, repeated), names.parent, names.child);
-  if (missing != none)
+  if (missing != no_row)
     return input_error("{}: {} of `{}` is not in `{}`", describe(false, missing), value_text(child, missing),
                        names.child, names.parent);
   return rows;
@@ -204,7 +202,7 @@ bool equal_at(std::span<const Column* const> key, uint64_t a, uint64_t b) {
 }  // namespace
 
 uint64_t first_repeated(std::span<const Column* const> key) {
-  if (std::any_of(key.begin(), key.end(), [](const Column* c) { return c->statistics.unique; })) return none;
+  if (std::any_of(key.begin(), key.end(), [](const Column* c) { return c->statistics.unique; })) return no_row;
   const uint64_t rows = key[0]->rows;
   std::vector<uint32_t> slots(std::bit_ceil(std::max<uint64_t>(rows, 8) * 2), UINT32_MAX);
   const uint64_t mask = slots.size() - 1;
@@ -214,7 +212,7 @@ uint64_t first_repeated(std::span<const Column* const> key) {
       if (equal_at(key, slots[at], row)) return row;
     slots[at] = static_cast<uint32_t>(row);  // below longest_vector
   }
-  return none;
+  return no_row;
 }
 
 }  // namespace rndn::data

@@ -100,13 +100,13 @@ class FlatWriter {
 constexpr uint64_t version = 4;  // V5
 
 // Types by their formats: the number in Arrow's union, and the table's fields.
-struct TypeRow {
+struct WrittenType {
   std::string_view format;
   uint8_t number;
   std::array<FlatWriter::Field, 2> fields = {};
   unsigned count = 0;
 };
-constexpr TypeRow types[] = {
+constexpr WrittenType written_types[] = {
     {"b", 6},
     {"c", 2, {{{0, 4, 8}, {1, 1, 1}}}, 2},
     {"s", 2, {{{0, 4, 16}, {1, 1, 1}}}, 2},
@@ -126,7 +126,7 @@ constexpr TypeRow types[] = {
 
 // The number of the type, and its table; 0: it is not written.
 uint8_t write_type(FlatWriter& out, const std::string& format, size_t& table) {
-  for (const TypeRow& row : types)
+  for (const WrittenType& row : written_types)
     if (row.format == format) {
       table = row.count == 2   ? out.table({row.fields[0], row.fields[1]})
               : row.count == 1 ? out.table({row.fields[0]})
@@ -209,7 +209,7 @@ class Writer {
   uint64_t at_ = 0;
 };
 
-std::string schema_message(const ArrowSchema& schema, std::string& refused) {
+std::string make_schema_message(const ArrowSchema& schema, std::string& refused) {
   FlatWriter out;
   const size_t root = out.put<uint32_t>(0);
   std::vector<size_t> places;
@@ -271,7 +271,7 @@ Result<void> write_arrow(data::ArrowStream stream, bool as_file, NewFile& file) 
   data::Owned<ArrowSchema> schema;
   RETURN_IF_ERROR(check(stream->get_schema(stream.get(), schema.get())));
   std::string refused;
-  std::string first = schema_message(*schema.get(), refused);
+  std::string first = make_schema_message(*schema.get(), refused);
   if (!refused.empty()) return input_error("{}, which is not written to Arrow's files", refused);
   std::vector<data::ArrowType> columns;
   for (int64_t c = 0; c < schema->n_children; ++c) {

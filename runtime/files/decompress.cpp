@@ -11,7 +11,7 @@
 namespace rndn::files {
 namespace {
 
-constexpr const char* damaged = "a buffer's compressed bytes are damaged";
+constexpr const char* damaged_buffer = "a buffer's compressed bytes are damaged";
 
 class Lz4Frame {
  public:
@@ -101,7 +101,7 @@ using Decompress = size_t (*)(void*, size_t, const void*, size_t);
 }  // namespace
 
 const char* decompress_lz4_frame(std::span<const std::byte> from, std::span<std::byte> to) {
-  return Lz4Frame(from, to).read() ? nullptr : damaged;
+  return Lz4Frame(from, to).read() ? nullptr : damaged_buffer;
 }
 
 const char* decompress_zstd(std::span<const std::byte> from, std::span<std::byte> to) {
@@ -112,7 +112,7 @@ const char* decompress_zstd(std::span<const std::byte> from, std::span<std::byte
   if (!decompress) return "it is compressed by ZSTD, and there is no libzstd.so.1";
   // An error is a number beyond every size.
   return decompress(to.data(), to.size(), from.data(), from.size()) == to.size() ? nullptr
-                                                                                 : damaged;
+                                                                                 : damaged_buffer;
 }
 
 }  // namespace rndn::files

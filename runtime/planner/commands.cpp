@@ -16,13 +16,6 @@ std::vector<Token> tokens_of(std::string_view text) {
   return tokens;
 }
 
-std::string lower(std::string_view text) {
-  std::string out(text);
-  for (char& c : out)
-    if (c >= 'A' && c <= 'Z') c = static_cast<char>(c + 'a' - 'A');
-  return out;
-}
-
 // Reads one statement's tokens from left to right.
 class Reader {
  public:

@@ -6,16 +6,16 @@
 namespace rndn::planner {
 namespace {
 
-class Library final : public Database {
+class LibraryDatabase final : public Database {
  public:
-  Library(const DuckdbApi& functions, void* database, void* connection)
+  LibraryDatabase(const DuckdbApi& functions, void* database, void* connection)
       : f_(functions), database_(database), connection_(connection) {}
-  ~Library() override {
+  ~LibraryDatabase() override {
     f_.disconnect(&connection_);
     if (database_) f_.close(&database_);
   }
-  Library(const Library&) = delete;
-  Library& operator=(const Library&) = delete;
+  LibraryDatabase(const LibraryDatabase&) = delete;
+  LibraryDatabase& operator=(const LibraryDatabase&) = delete;
 
   Result<std::string> ask(const std::string& statements) override {
     if (statements.find('\0') != statements.npos) return input_error("the text has a byte 0");
@@ -58,7 +58,7 @@ Result<std::unique_ptr<Database>> open_library(const std::string& path) {
     f.close(&database);
     return world_error("`{}` could not connect to a database in memory", path);
   }
-  return std::unique_ptr<Database>(std::make_unique<Library>(f, database, connection));
+  return std::unique_ptr<Database>(std::make_unique<LibraryDatabase>(f, database, connection));
 }
 
 }  // namespace rndn::planner

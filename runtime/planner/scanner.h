@@ -2,6 +2,7 @@
 #pragma once
 #include <algorithm>
 #include <cstddef>
+#include <string>
 #include <string_view>
 
 namespace rndn::planner {
@@ -120,5 +121,13 @@ class Scanner {
   size_t at_ = 0;
   bool open_ = false;  // a quote or a comment had no end
 };
+
+// Words of SQL are the same in either case.
+inline std::string lower(std::string_view text) {
+  std::string out(text);
+  for (char& c : out)
+    if (c >= 'A' && c <= 'Z') c = static_cast<char>(c + 'a' - 'A');
+  return out;
+}
 
 }  // namespace rndn::planner

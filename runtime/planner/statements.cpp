@@ -6,16 +6,6 @@
 #include "runtime/planner/scanner.h"
 
 namespace rndn::planner {
-namespace {
-
-std::string lower(std::string_view text) {
-  std::string out(text);
-  for (char& c : out)
-    if (c >= 'A' && c <= 'Z') c = static_cast<char>(c + 'a' - 'A');
-  return out;
-}
-
-}  // namespace
 
 std::vector<Statement> split_statements(std::string_view text) {
   std::vector<Statement> statements;

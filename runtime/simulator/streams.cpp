@@ -10,11 +10,10 @@ namespace rndn::runtime {
 
 using device::Address;
 using device::Event;
-using device::Stream;
 
 namespace {
-constexpr auto work = static_cast<size_t>(Stream::work),
-               copies = static_cast<size_t>(Stream::copies);
+constexpr auto work = static_cast<size_t>(device::Stream::work),
+               copies = static_cast<size_t>(device::Stream::copies);
 
 std::shared_ptr<const std::vector<std::byte>> taken(const void* from, uint64_t bytes) {
   const auto* begin = static_cast<const std::byte*>(from);
@@ -29,7 +28,7 @@ Result<void> StreamsDevice::host_call(const char* what) {
 }
 
 // What is recorded goes to the graph at once.
-Result<void> StreamsDevice::queue(Stream stream, std::function<Result<void>()> run) {
+Result<void> StreamsDevice::queue(device::Stream stream, std::function<Result<void>()> run) {
   if (recording_) return run();
   Queue& q = queues_[static_cast<size_t>(stream)];
   q.waiting.push_back({std::move(run), q.after});
@@ -91,7 +90,7 @@ Result<void> StreamsDevice::free_mapped(const device::Mapped& memory) {
 Result<void> StreamsDevice::copy_to_device(Address to, const void* from, uint64_t bytes) {
   if (bytes == 0) return {};
   RETURN_IF_ERROR(host_call("a copy to the device"));
-  return queue(Stream::work, [this, to, source = taken(from, bytes)] {
+  return queue(device::Stream::work, [this, to, source = taken(from, bytes)] {
     return to_.copy_to_device(to, source->data(), source->size());
   });
 }
@@ -99,7 +98,7 @@ Result<void> StreamsDevice::copy_to_device(Address to, const void* from, uint64_
 Result<void> StreamsDevice::send(Address to, const void* from, uint64_t bytes) {
   if (bytes == 0) return {};
   RETURN_IF_ERROR(host_call("a copy to the device"));
-  return queue(Stream::copies, [this, to, source = taken(from, bytes)] {
+  return queue(device::Stream::copies, [this, to, source = taken(from, bytes)] {
     return to_.copy_to_device(to, source->data(), source->size());
   });
 }
@@ -112,21 +111,21 @@ Result<void> StreamsDevice::copy_to_host(void* to, Address from, uint64_t bytes)
 }
 
 Result<void> StreamsDevice::copy(Address to, Address from, uint64_t bytes) {
-  return queue(Stream::work, [this, to, from, bytes] { return to_.copy(to, from, bytes); });
+  return queue(device::Stream::work, [this, to, from, bytes] { return to_.copy(to, from, bytes); });
 }
 
 Result<void> StreamsDevice::fill(Address to, uint8_t value, uint64_t bytes) {
-  return queue(Stream::work, [this, to, value, bytes] { return to_.fill(to, value, bytes); });
+  return queue(device::Stream::work, [this, to, value, bytes] { return to_.fill(to, value, bytes); });
 }
 
 // An event is how many operations of its stream there were, with the stream in the lowest bit.
-Result<Event> StreamsDevice::record_event(Stream stream) {
+Result<Event> StreamsDevice::record_event(device::Stream stream) {
   RETURN_IF_ERROR(host_call("an event"));
   const auto at = static_cast<size_t>(stream);
   return static_cast<Event>(queues_[at].queued << 1 | at);
 }
 
-Result<void> StreamsDevice::wait_event(Stream stream, Event event) {
+Result<void> StreamsDevice::wait_event(device::Stream stream, Event event) {
   if (event == Event::none) return {};
   RETURN_IF_ERROR(host_call("a wait for an event"));
   const auto at = static_cast<uint64_t>(event);
@@ -145,7 +144,7 @@ Result<void> StreamsDevice::unload_module(device::ModuleHandle module) {
 Result<void> StreamsDevice::launch(device::KernelHandle kernel, device::Dim3 grid,
                                    device::Dim3 block, uint32_t dynamic_shared,
                                    std::span<const std::byte> parameters) {
-  return queue(Stream::work, [this, kernel, grid, block, dynamic_shared,
+  return queue(device::Stream::work, [this, kernel, grid, block, dynamic_shared,
                               area = taken(parameters.data(), parameters.size())] {
     return to_.launch(kernel, grid, block, dynamic_shared, *area);
   });
@@ -169,7 +168,7 @@ Result<device::GraphHandle> StreamsDevice::end_graph() {
 }
 
 Result<void> StreamsDevice::launch_graph(device::GraphHandle graph) {
-  return queue(Stream::work, [this, graph] { return to_.launch_graph(graph); });
+  return queue(device::Stream::work, [this, graph] { return to_.launch_graph(graph); });
 }
 
 Result<void> StreamsDevice::free_graph(device::GraphHandle graph) {

@@ -202,7 +202,7 @@ bool call_to_bool(Call& c) {
 
 namespace {
 
-constexpr int64_t day = 86400 * int64_t{1000000};  // microseconds
+constexpr int64_t whole_day = 86400 * int64_t{1000000};  // microseconds
 
 void skip_spaces(std::string_view& text) {
   while (!text.empty() && is_space(text.front())) text.remove_prefix(1);
@@ -278,7 +278,7 @@ std::optional<int64_t> take_time(std::string_view& text) {
       }
   }
   const int64_t time = ((*hour * 60 + *minute) * 60 + seconds) * 1000000 + fraction;
-  if (time > day || *hour > 24) return std::nullopt;
+  if (time > whole_day || *hour > 24) return std::nullopt;
   return time;
 }
 
@@ -317,7 +317,7 @@ std::optional<int64_t> timestamp(std::string_view text) {
     time = *taken;
   }
   int64_t out;
-  if (__builtin_mul_overflow(*days, day, &out) || __builtin_add_overflow(out, time, &out)) return std::nullopt;
+  if (__builtin_mul_overflow(*days, whole_day, &out) || __builtin_add_overflow(out, time, &out)) return std::nullopt;
   return out;
 }
 
@@ -341,7 +341,7 @@ bool call_to_time(Call& c) {  // with an offset behind it, or the time of a time
   if (time && (text.empty() || ((text.front() == '+' || text.front() == '-') && ends_with_zone(text))))
     return c.give_integer(*time);
   const std::optional<int64_t> moment = timestamp(c.text(0));
-  return moment && c.give_integer((*moment % day + day) % day);
+  return moment && c.give_integer((*moment % whole_day + whole_day) % whole_day);
 }
 
 }  // namespace rndn::text

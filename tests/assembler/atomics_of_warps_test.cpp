@@ -1,7 +1,7 @@
 // Atomics of a warp at one address (Selector::atomic_of_warp): our code against the PTX interpreter, which lets every lane do its own, and how many it takes.
 #include "tests/assembler/three_ways.h"
 
-namespace rndn::assembler::testing {
+namespace rndn::assembler::testing::atomics_of_warps_test {
 namespace {
 
 // A kernel of the tests' shape. The block's first threads set its cells to a pattern; then every thread runs the body. %at: the cells, [cells] the same in
@@ -168,4 +168,4 @@ TEST(AtomicsOfWarps, WhatNobodyReadsIsNotWritten) {
 }
 
 }  // namespace
-}  // namespace rndn::assembler::testing
+}  // namespace rndn::assembler::testing::atomics_of_warps_test

@@ -1,7 +1,7 @@
 // Sums, shifts and moves that assembler/backend/balance_pipes.cpp makes products of: our code against the PTX interpreter, and that there are such.
 #include "tests/assembler/three_ways.h"
 
-namespace rndn::assembler::testing {
+namespace rndn::assembler::testing::balance_pipes_test {
 namespace {
 
 // Chains of each form, each instruction on what the one before made, so that half of them are products: %a, %b are words of the thread's input, %u, %v
@@ -62,4 +62,4 @@ TEST(BalancePipes, ProductsMeanTheSame) {
 }
 
 }  // namespace
-}  // namespace rndn::assembler::testing
+}  // namespace rndn::assembler::testing::balance_pipes_test

@@ -1,7 +1,7 @@
 // Copies that assembler/optimize/coalesce_copies.cpp joins, and copies that it must leave: our code against the PTX interpreter, on every target.
 #include "tests/assembler/three_ways.h"
 
-namespace rndn::assembler::testing {
+namespace rndn::assembler::testing::coalesce_copies_test {
 namespace {
 
 // A kernel of the tests' shape: %a, %b, %c are words of the thread's input, %p and %q tell of their lowest bits; what the body leaves in %x and %y is
@@ -108,4 +108,4 @@ TEST(Copies, ZeroWords) {
 }
 
 }  // namespace
-}  // namespace rndn::assembler::testing
+}  // namespace rndn::assembler::testing::coalesce_copies_test

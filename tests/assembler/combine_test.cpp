@@ -1,7 +1,7 @@
 // Pairs of operations that assembler/optimize/combine.cpp makes one, and pairs that it must leave: our code against the PTX interpreter, on every target.
 #include "tests/assembler/three_ways.h"
 
-namespace rndn::assembler::testing {
+namespace rndn::assembler::testing::combine_test {
 namespace {
 
 // A kernel of the tests' shape: %a, %b, %c are words of the thread's input, %u, %v, %w pairs of them, %f, %g, %h and %d, %e floats; %p tells of the lowest bit
@@ -406,4 +406,4 @@ TEST(Combine, ContractsWhatPtxLeavesFree) {
 }
 
 }  // namespace
-}  // namespace rndn::assembler::testing
+}  // namespace rndn::assembler::testing::combine_test

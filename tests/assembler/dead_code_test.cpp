@@ -2,7 +2,7 @@
 // does with them.
 #include "tests/assembler/three_ways.h"
 
-namespace rndn::assembler::testing {
+namespace rndn::assembler::testing::dead_code_test {
 namespace {
 
 // %t: the thread's number; %a, %b, %e: words of its input; %in: where they are; %at: its 96 words of the output; %all: those of the block.
@@ -200,4 +200,4 @@ TEST(DeadCode, HasEffects) {
 }
 
 }  // namespace
-}  // namespace rndn::assembler::testing
+}  // namespace rndn::assembler::testing::dead_code_test

@@ -1,7 +1,7 @@
 // Which branches split a warp: those around which lanes have to be brought together have a region (BSSY, SSY), and no others.
 #include "tests/assembler/three_ways.h"
 
-namespace rndn::assembler::testing {
+namespace rndn::assembler::testing::divergence_test {
 namespace {
 
 // %t: the thread's number; %a: a word of its input; %u: a number that is the same for all, up to 7; %x is stored.
@@ -254,4 +254,4 @@ TEST(Divergence, NestsMeanTheSame) {
 }
 
 }  // namespace
-}  // namespace rndn::assembler::testing
+}  // namespace rndn::assembler::testing::divergence_test

@@ -3,7 +3,7 @@
 #include "assembler/isa/isa.h"
 #include "tests/assembler/three_ways.h"
 
-namespace rndn::assembler::testing {
+namespace rndn::assembler::testing::float_signs_test {
 namespace {
 
 using isa::Mnemonic;
@@ -162,4 +162,4 @@ TEST(SharedAtomics, AskWhetherTheySwapped) {
 }
 
 }  // namespace
-}  // namespace rndn::assembler::testing
+}  // namespace rndn::assembler::testing::float_signs_test

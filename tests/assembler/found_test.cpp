@@ -4,7 +4,7 @@
 #include "tests/assembler/support.h"
 #include "tests/support/ptxas.h"
 
-namespace rndn::assembler::testing {
+namespace rndn::assembler::testing::found_test {
 namespace {
 
 using namespace rndn::testing;
@@ -342,4 +342,4 @@ TEST(PtxasFaults, AreThereAndNoMore) {
 }
 
 }  // namespace
-}  // namespace rndn::assembler::testing
+}  // namespace rndn::assembler::testing::found_test

@@ -1,7 +1,7 @@
 // What assembler/optimize/partial_dce.cpp puts under guards, and what it must leave: our code against the PTX interpreter, on every target.
 #include "tests/assembler/three_ways.h"
 
-namespace rndn::assembler::testing {
+namespace rndn::assembler::testing::partial_dce_test {
 namespace {
 
 constexpr int values = 48;  // more than the registers with which all warps are resident, if all are alive at once
@@ -98,4 +98,4 @@ TEST(PartlyDeadCode, TakesNoRegisterAroundTheLoop) {
 }
 
 }  // namespace
-}  // namespace rndn::assembler::testing
+}  // namespace rndn::assembler::testing::partial_dce_test

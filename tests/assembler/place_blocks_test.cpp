@@ -3,7 +3,7 @@
 
 #include "tests/assembler/three_ways.h"
 
-namespace rndn::assembler::testing {
+namespace rndn::assembler::testing::place_blocks_test {
 namespace {
 
 // Pieces of a kernel, each with a label and a way on of its own, in the order `order`.
@@ -60,4 +60,4 @@ TEST(PlaceBlocks, AnyOrderIsAsGood) {
 }
 
 }  // namespace
-}  // namespace rndn::assembler::testing
+}  // namespace rndn::assembler::testing::place_blocks_test

@@ -1,7 +1,7 @@
 // Values that assembler/optimize/predicated_live_ranges.cpp takes for temporaries, and values that it must leave: our code against the PTX interpreter, on every target.
 #include "tests/assembler/three_ways.h"
 
-namespace rndn::assembler::testing {
+namespace rndn::assembler::testing::predicated_live_ranges_test {
 namespace {
 
 // A kernel of the tests' shape: a loop of seven iterations, %i counts them, around the body. %a, %b, %c are words of the thread's input; the results
@@ -118,4 +118,4 @@ TEST(GuardedValues, TakeNoRegisterAroundTheLoop) {
 }
 
 }  // namespace
-}  // namespace rndn::assembler::testing
+}  // namespace rndn::assembler::testing::predicated_live_ranges_test

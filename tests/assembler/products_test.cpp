@@ -1,7 +1,7 @@
 // Products of 64 bits by literals and of factors that are 32 bits extended (Selector::multiply): what they are, and what they take.
 #include "tests/assembler/three_ways.h"
 
-namespace rndn::assembler::testing {
+namespace rndn::assembler::testing::products_test {
 namespace {
 
 using M = isa::Mnemonic;
@@ -119,4 +119,4 @@ TEST(Products, TakeFewInstructions) {
 }
 
 }  // namespace
-}  // namespace rndn::assembler::testing
+}  // namespace rndn::assembler::testing::products_test

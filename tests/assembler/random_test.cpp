@@ -21,7 +21,7 @@
 #include "tests/support/ptxas.h"
 #include "tests/support/status.h"
 
-namespace rndn::assembler::testing {
+namespace rndn::assembler::testing::random_test {
 namespace {
 
 using namespace rndn::testing;
@@ -368,4 +368,4 @@ TEST(Stalls, LongerOnesChangeNothing) {
 }
 
 }  // namespace
-}  // namespace rndn::assembler::testing
+}  // namespace rndn::assembler::testing::random_test

@@ -1,7 +1,7 @@
 // What holds for one round of a loop, or for the lanes that run at one place, and not for the next: our code against the PTX interpreter.
 #include "tests/assembler/three_ways.h"
 
-namespace rndn::assembler::testing {
+namespace rndn::assembler::testing::rounds_and_lanes_test {
 namespace {
 
 // %t: the thread's number; %a: a word of its input; %at: its 96 words of the output, %all: those of the block.
@@ -121,4 +121,4 @@ TEST(RoundsAndLanes, MeetBeforeTheNextRound) {
 }
 
 }  // namespace
-}  // namespace rndn::assembler::testing
+}  // namespace rndn::assembler::testing::rounds_and_lanes_test

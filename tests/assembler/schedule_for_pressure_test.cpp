@@ -1,7 +1,7 @@
 // Blocks that assembler/backend/schedule_for_pressure.cpp puts into another order: what it is for, and that what must stay in order does.
 #include "tests/assembler/three_ways.h"
 
-namespace rndn::assembler::testing {
+namespace rndn::assembler::testing::schedule_for_pressure_test {
 namespace {
 
 // A kernel with 64 values %v that are all made before any is used: by loads when `made` is empty, else by that statement. `use` follows, then %y is stored.
@@ -89,4 +89,4 @@ TEST(OrderForRegisters, FullOccupancy) {
 }
 
 }  // namespace
-}  // namespace rndn::assembler::testing
+}  // namespace rndn::assembler::testing::schedule_for_pressure_test

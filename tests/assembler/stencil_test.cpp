@@ -6,7 +6,7 @@
 #include "tests/assembler/three_ways.h"
 #include "tests/support/corpus.h"
 
-namespace rndn::assembler::testing {
+namespace rndn::assembler::testing::stencil_test {
 namespace {
 
 using ::testing::AnyOf;
@@ -344,4 +344,4 @@ TEST(Stencils, MoreValuesThanRegisters) {
 }
 
 }  // namespace
-}  // namespace rndn::assembler::testing
+}  // namespace rndn::assembler::testing::stencil_test

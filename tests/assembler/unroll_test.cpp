@@ -6,7 +6,7 @@
 
 #include "tests/assembler/three_ways.h"
 
-namespace rndn::assembler::testing {
+namespace rndn::assembler::testing::unroll_test {
 namespace {
 
 constexpr size_t all_threads = size_t{blocks} * threads;
@@ -581,4 +581,4 @@ TEST(Unroll, Options) {
 }
 
 }  // namespace
-}  // namespace rndn::assembler::testing
+}  // namespace rndn::assembler::testing::unroll_test

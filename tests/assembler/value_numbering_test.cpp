@@ -2,7 +2,7 @@
 // registers to spare and with few.
 #include "tests/assembler/three_ways.h"
 
-namespace rndn::assembler::testing {
+namespace rndn::assembler::testing::value_numbering_test {
 namespace {
 
 // A kernel of the tests' shape: %a, %b, %c are words of the thread's input, %u, %v, %w pairs of them, %f, %g, %h and %dd, %de the same as floats; %p tells of
@@ -384,4 +384,4 @@ TEST(CommonValues, AreNoEffects) {
 }
 
 }  // namespace
-}  // namespace rndn::assembler::testing
+}  // namespace rndn::assembler::testing::value_numbering_test

@@ -2,7 +2,7 @@
 #include "assembler/isa/isa.h"
 #include "tests/assembler/three_ways.h"
 
-namespace rndn::assembler::testing {
+namespace rndn::assembler::testing::vectorize_memory_test {
 namespace {
 
 // A kernel of the tests' shape: %a, %b, %c are words of the thread's input, %i its number in the block. %s and %l are addresses of 80 bytes of its own in
@@ -350,4 +350,4 @@ TEST(JoinWords, ConcernsWhereVariablesLie) {
 }
 
 }  // namespace
-}  // namespace rndn::assembler::testing
+}  // namespace rndn::assembler::testing::vectorize_memory_test

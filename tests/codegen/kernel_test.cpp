@@ -5,7 +5,7 @@
 
 #include "tests/codegen/kernel_runner.h"
 
-namespace rndn::test {
+namespace rndn::test::kernel_test {
 namespace {
 
 using hir::BasicType;
@@ -620,4 +620,4 @@ TEST(Kernels, WhatHasNoGpuCodeStaysOnTheHost) {
 }
 
 }  // namespace
-}  // namespace rndn::test
+}  // namespace rndn::test::kernel_test

@@ -4,7 +4,7 @@
 
 #include "tests/codegen/handmade.h"
 
-namespace rndn::test {
+namespace rndn::test::list_test {
 namespace {
 
 using hir::BasicType;
@@ -375,4 +375,4 @@ TEST(Lists, RowsOutOfRangeAreReported) {
 }
 
 }  // namespace
-}  // namespace rndn::test
+}  // namespace rndn::test::list_test

@@ -9,7 +9,7 @@
 
 #include "tests/data/support.h"
 
-namespace rndn::data {
+namespace rndn::data::cache_test {
 namespace {
 
 using hir::BasicType;
@@ -479,4 +479,4 @@ TEST(Cache, StandsWhereTheEnvironmentSays) {
 }
 
 }  // namespace
-}  // namespace rndn::data
+}  // namespace rndn::data::cache_test

@@ -12,7 +12,7 @@
 #include "runtime/data/text_file.h"
 #include "tests/data/support.h"
 
-namespace rndn::data {
+namespace rndn::data::folder_test {
 namespace {
 
 using testing::ElementsAre;
@@ -726,4 +726,4 @@ TEST(ForeignKeys, MayGoInACircle) {
 }
 
 }  // namespace
-}  // namespace rndn::data
+}  // namespace rndn::data::folder_test

@@ -7,7 +7,7 @@
 #include <chrono>
 #include <tuple>
 
-namespace rndn::data {
+namespace rndn::data::schema_test {
 namespace {
 
 using hir::BasicType;
@@ -208,4 +208,4 @@ TEST(SchemaErrors, JsonAtFaultHasAPosition) {
 }
 
 }  // namespace
-}  // namespace rndn::data
+}  // namespace rndn::data::schema_test

@@ -14,7 +14,7 @@
 
 #include "tests/data/support.h"
 
-namespace rndn::data {
+namespace rndn::data::sources_test {
 namespace {
 
 namespace fs = std::filesystem;
@@ -432,4 +432,4 @@ TEST(Lines, OfEveryKindGiveTheSameRows) {
 }
 
 }  // namespace
-}  // namespace rndn::data
+}  // namespace rndn::data::sources_test

@@ -10,7 +10,7 @@
 #include "tests/docs/run_program.h"
 #include "tools/builtin_help.h"
 
-namespace rndn::docs {
+namespace rndn::docs::page_test {
 namespace {
 
 using tools::HelpEntry;
@@ -290,4 +290,4 @@ TEST(Page, EntriesAreParsed) {
 }
 
 }  // namespace
-}  // namespace rndn::docs
+}  // namespace rndn::docs::page_test

@@ -7,7 +7,7 @@
 
 #include "tests/operators/support.h"
 
-namespace rndn::operators {
+namespace rndn::operators::join_test {
 namespace {
 
 // A column on the host: integers exact, floats as doubles.
@@ -538,4 +538,4 @@ TEST_P(JoinTest, RefusesWhatDoesNotFitTogether) {
 INSTANTIATE_TEST_SUITE_P(Targets, JoinTest, testing::ValuesIn(test::targets));
 
 }  // namespace
-}  // namespace rndn::operators
+}  // namespace rndn::operators::join_test

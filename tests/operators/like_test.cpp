@@ -3,7 +3,7 @@
 
 #include "tests/operators/support.h"
 
-namespace rndn::operators {
+namespace rndn::operators::like_test {
 namespace {
 
 bool matches(std::string_view text, std::string_view pattern) {
@@ -96,4 +96,4 @@ TEST_P(LikeTest, NoStringsAndCountsAroundABlock) {
 INSTANTIATE_TEST_SUITE_P(Targets, LikeTest, testing::ValuesIn(test::targets));
 
 }  // namespace
-}  // namespace rndn::operators
+}  // namespace rndn::operators::like_test

@@ -6,7 +6,7 @@
 
 #include "tests/operators/support.h"
 
-namespace rndn::operators {
+namespace rndn::operators::member_test {
 namespace {
 
 template <class T>
@@ -159,4 +159,4 @@ TEST_P(MemberTest, Translate) {
 INSTANTIATE_TEST_SUITE_P(Targets, MemberTest, testing::ValuesIn(test::targets));
 
 }  // namespace
-}  // namespace rndn::operators
+}  // namespace rndn::operators::member_test

@@ -5,7 +5,7 @@
 
 #include "tests/operators/support.h"
 
-namespace rndn::operators {
+namespace rndn::operators::merge_join_test {
 namespace {
 
 class MergeJoinTest : public testing::TestWithParam<const char*> {};
@@ -162,4 +162,4 @@ TEST_P(MergeJoinTest, OnlyWhereItMay) {
 INSTANTIATE_TEST_SUITE_P(Targets, MergeJoinTest, testing::ValuesIn(test::targets));
 
 }  // namespace
-}  // namespace rndn::operators
+}  // namespace rndn::operators::merge_join_test

@@ -4,7 +4,7 @@
 
 #include "tests/operators/support.h"
 
-namespace rndn::operators {
+namespace rndn::operators::relations_test {
 namespace {
 
 // Rows of (i32, i64, i8), as three columns on the device.
@@ -345,4 +345,4 @@ TEST_P(RelationsTest, RefusesWhatDoesNotFitTogether) {
 INSTANTIATE_TEST_SUITE_P(Targets, RelationsTest, testing::ValuesIn(test::targets));
 
 }  // namespace
-}  // namespace rndn::operators
+}  // namespace rndn::operators::relations_test

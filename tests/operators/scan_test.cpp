@@ -8,7 +8,7 @@
 #include "libraries/base/numbers/running_sums.h"
 #include "tests/operators/support.h"
 
-namespace rndn::operators {
+namespace rndn::operators::scan_test {
 namespace {
 
 constexpr size_t range = 512;  // rows of a warp (scan.cpp)
@@ -150,4 +150,4 @@ TEST_P(ScanTest, FloatsAreAddedInTheOrderOfTheHost) {
 INSTANTIATE_TEST_SUITE_P(Targets, ScanTest, testing::ValuesIn(test::targets));
 
 }  // namespace
-}  // namespace rndn::operators
+}  // namespace rndn::operators::scan_test

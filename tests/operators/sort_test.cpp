@@ -1,7 +1,7 @@
 // order, group, unique against std::stable_sort, on the simulator with its checks on.
 #include "tests/operators/sort_support.h"
 
-namespace rndn::operators {
+namespace rndn::operators::sort_test {
 namespace {
 
 using test::Bench;
@@ -282,4 +282,4 @@ TEST(SortErrors, TooManyRowsAndNoColumns) {
 }
 
 }  // namespace
-}  // namespace rndn::operators
+}  // namespace rndn::operators::sort_test

@@ -4,7 +4,7 @@
 
 #include "tests/outliner/compile.h"
 
-namespace rndn::outliner {
+namespace rndn::outliner::joins_test {
 namespace {
 
 using test::program_text;
@@ -151,4 +151,4 @@ TEST(Joins, FewAlternativesAreCompared) {
 }
 
 }  // namespace
-}  // namespace rndn::outliner
+}  // namespace rndn::outliner::joins_test

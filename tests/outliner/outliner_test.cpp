@@ -7,7 +7,7 @@
 #include "tests/outliner/compile.h"
 #include "tests/support/small_stack.h"
 
-namespace rndn::test {
+namespace rndn::test::outliner_test {
 namespace {
 
 using outliner::Mode;
@@ -1188,4 +1188,4 @@ TEST(Outliner, SameProgramSameText) {
 }
 
 }  // namespace
-}  // namespace rndn::test
+}  // namespace rndn::test::outliner_test

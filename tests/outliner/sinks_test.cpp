@@ -4,7 +4,7 @@
 
 #include "tests/outliner/compile.h"
 
-namespace rndn::outliner {
+namespace rndn::outliner::sinks_test {
 namespace {
 
 using test::program_text;
@@ -152,4 +152,4 @@ TEST(Sinks, OnlyWithAllFusions) {
 }
 
 }  // namespace
-}  // namespace rndn::outliner
+}  // namespace rndn::outliner::sinks_test

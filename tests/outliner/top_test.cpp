@@ -5,7 +5,7 @@
 #include "outliner/explain.h"
 #include "tests/outliner/compile.h"
 
-namespace rndn::test {
+namespace rndn::test::top_test {
 namespace {
 
 using testing::HasSubstr;
@@ -138,4 +138,4 @@ TEST(Top, IsExplained) {
 }
 
 }  // namespace
-}  // namespace rndn::test
+}  // namespace rndn::test::top_test

@@ -14,7 +14,7 @@
 #include "runtime/simulator/simulator_device.h"
 #include "tests/support/no_tables.h"
 
-namespace rndn::runtime {
+namespace rndn::runtime::bounds_test {
 namespace {
 
 using hir::BasicType;
@@ -377,4 +377,4 @@ TEST(Bounds, OperatorsSeeWrappedKeys) {
 }
 
 }  // namespace
-}  // namespace rndn::runtime
+}  // namespace rndn::runtime::bounds_test

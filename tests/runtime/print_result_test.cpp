@@ -6,7 +6,7 @@
 #include <cmath>
 #include <limits>
 
-namespace rndn::runtime {
+namespace rndn::runtime::print_result_test {
 namespace {
 
 using hir::BasicType;
@@ -130,4 +130,4 @@ TEST(PrintResult, SeveralResultsAndPrograms) {
 }
 
 }  // namespace
-}  // namespace rndn::runtime
+}  // namespace rndn::runtime::print_result_test

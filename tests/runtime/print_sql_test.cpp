@@ -5,7 +5,7 @@
 
 #include <limits>
 
-namespace rndn::runtime {
+namespace rndn::runtime::print_sql_test {
 namespace {
 
 using data::Value;
@@ -109,4 +109,4 @@ TEST(PrintSql, ColumnsThatAreNotThereAreOurFault) {
 }
 
 }  // namespace
-}  // namespace rndn::runtime
+}  // namespace rndn::runtime::print_sql_test

@@ -10,7 +10,7 @@
 #include "runtime/simulator/simulator_device.h"
 #include "tests/support/no_tables.h"
 
-namespace rndn::runtime {
+namespace rndn::runtime::reductions_test {
 namespace {
 
 using hir::BasicType;
@@ -180,4 +180,4 @@ TEST(Globals, ThatFunctionsChangeAreReadAnew) {
 }
 
 }  // namespace
-}  // namespace rndn::runtime
+}  // namespace rndn::runtime::reductions_test

@@ -5,7 +5,7 @@
 
 #include <nlohmann/json.hpp>
 
-namespace rndn::runtime {
+namespace rndn::runtime::report_test {
 namespace {
 
 void spin_us(int us) {
@@ -143,4 +143,4 @@ TEST(Report, HtmlOfSeveralRunsBeginsWithABarForEach) {
 }
 
 }  // namespace
-}  // namespace rndn::runtime
+}  // namespace rndn::runtime::report_test

@@ -11,7 +11,7 @@
 #include "tests/support/big_sum.h"
 #include "tests/support/no_tables.h"
 
-namespace rndn::runtime {
+namespace rndn::runtime::sums_test {
 namespace {
 
 constexpr const char* targets[] = {"sm_61", "sm_86", "sm_90"};
@@ -162,4 +162,4 @@ TEST(Sums, OfCells) {
 }
 
 }  // namespace
-}  // namespace rndn::runtime
+}  // namespace rndn::runtime::sums_test

@@ -19,7 +19,7 @@
 #include "runtime/data/source.h"
 #include "runtime/session/session.h"
 
-namespace rndn::runtime {
+namespace rndn::runtime::caches_test {
 namespace {
 
 namespace fs = std::filesystem;
@@ -198,4 +198,4 @@ TEST_F(Caches, AFolderThatCannotBeWritten) {
 }
 
 }  // namespace
-}  // namespace rndn::runtime
+}  // namespace rndn::runtime::caches_test

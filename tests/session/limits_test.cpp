@@ -12,7 +12,7 @@
 #include "runtime/session/session.h"
 #include "tests/planner/support.h"
 
-namespace rndn::runtime {
+namespace rndn::runtime::limits_test {
 namespace {
 
 using planner::installed, planner::installed_folder;
@@ -243,4 +243,4 @@ INSTANTIATE_TEST_SUITE_P(Devices, Limits, testing::Values("cpu", "sim"),
                          [](const auto& info) { return std::string(info.param); });
 
 }  // namespace
-}  // namespace rndn::runtime
+}  // namespace rndn::runtime::limits_test

@@ -15,7 +15,7 @@
 #include "tests/support/status.h"
 #include "tpch/source.h"
 
-namespace rndn::testing {
+namespace rndn::testing::statements_test {
 namespace {
 
 using Json = nlohmann::json;
@@ -139,4 +139,4 @@ TEST_P(Statements, AnswerAsDuckDbOnTheSimulator) {
 }
 
 }  // namespace
-}  // namespace rndn::testing
+}  // namespace rndn::testing::statements_test

@@ -22,7 +22,7 @@
 #include "tests/support/status.h"
 #include "tpch/source.h"
 
-namespace rndn::testing {
+namespace rndn::testing::suites_test {
 namespace {
 
 struct Suite {
@@ -290,4 +290,4 @@ INSTANTIATE_TEST_SUITE_P(Tpch, Translated, ::testing::ValuesIn(tpch_queries()), 
 INSTANTIATE_TEST_SUITE_P(Ssb, Translated, ::testing::ValuesIn(ssb_queries()), case_name);
 
 }  // namespace
-}  // namespace rndn::testing
+}  // namespace rndn::testing::suites_test
