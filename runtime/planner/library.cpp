@@ -39,7 +39,7 @@ class LibraryDatabase final : public Database {
   std::unique_ptr<Database> another() override {
     void* connection = nullptr;
     if (f_.connect(database_, &connection) != 0) return nullptr;
-    return std::make_unique<Library>(f_, nullptr, connection);
+    return std::make_unique<LibraryDatabase>(f_, nullptr, connection);
   }
 
  private:
