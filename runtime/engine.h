@@ -41,6 +41,8 @@ struct EngineOptions {
   // is faster to store these than to add them where single lanes of a warp have any
   // (H100: `rndn sql ssb/sql/q2.1.sql --data ssb:10 --time`, with `--group sort` 0.73 ms for 1.34).
   uint64_t most_rows_of_selective_folds = 4 << 20;
+  // Groups of so many rows or fewer are sorted, not hashed: launches cost more than both.
+  uint64_t hashed_rows = 1 << 17;
   // Slots of the first table for groups whose keys are hashed in a kernel, where nothing says that there are fewer groups.
   uint64_t fold_slots = 1 << 16;
   bool cache = true;  // else columns and strings leave the device after each run

@@ -2,10 +2,12 @@
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <cstdio>
+#include <sstream>
 
 #include "assembler/isa/isa.h"
 #include "libraries/base/errors/guarded_main.h"
 #include "libraries/base/report/version.h"
+#include "libraries/base/system/files.h"
 #include "libraries/base/system/interrupt.h"
 #include "tools/rndn.h"
 
@@ -91,7 +93,12 @@ int run(int argc, char** argv) {
   try {
     program.parse(argc, argv);
   } catch (const CLI::Success& done) {  // --help, --version
-    return program.exit(done);
+    std::ostringstream text;
+    program.exit(done, text);
+    const Result<void> written = write_file("-", text.str());  // checked, unlike std::cout
+    if (written) return 0;
+    std::fprintf(stderr, "error: %s\n", written.error().message.c_str());
+    return written.error().exit_code();
   } catch (const CLI::ParseError& e) {
     std::string unknown = unknown_argument(program, argc, argv);
     const CLI::App* command = &program;

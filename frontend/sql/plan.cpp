@@ -827,6 +827,7 @@ class Reader {
       const Json* child = field(e, "child");
       lists.push_back(child ? field(*child, "value") : nullptr);
     }
+    if (lists.empty()) lists.push_back(nullptr);
     const Json& children = list(json, "children");
     const bool alone = children.size() == 1 && text_of(children[0], "type") == "LOGICAL_DUMMY_SCAN";
     Json values = values_of(lists, alone);

@@ -31,8 +31,8 @@ bool beyond_empty(const Bounds& b, uint8_t fill, uint32_t width) {
   return empty > 0 ? b.max < empty : b.min > empty;
 }
 
-constexpr uint64_t few_rows = 2048;          // which one launch sorts: nothing is hashed
-constexpr uint64_t least_slots = 256, most_hashed = 1 << 20;  // what second-level caches hold with its entries
+constexpr uint64_t few_slots = 4096;         // which every table may have
+constexpr uint64_t least_slots = 256, most_hashed = 1 << 13;  // sorting is faster for more groups (H100)
 constexpr uint64_t growth = 8;               // of a table that was too small
 
 uint64_t span_of(const Bounds& b) { return static_cast<uint64_t>(b.max) - static_cast<uint64_t>(b.min); }
@@ -93,7 +93,7 @@ std::string_view Run::fold_direct(const codegen::KernelCode::Sink& sink, const F
 std::string_view Run::fold_hashed(const codegen::KernelCode::Sink& sink, const FoldInput& in,
                                   std::span<const Bounds> keys, FoldWay& way) const {
   if (plan_.options.operators.group == operators::Options::Group::sort) return "groups are to be sorted";
-  if (in.elements <= few_rows) return "its rows are few";
+  if (in.elements <= plan_.options.hashed_rows) return "its rows are few";
   if (!in.repeats) return "its kernel changes a vector";
   using Wide = unsigned __int128;
   constexpr Wide most = Wide{1} << 64;
@@ -107,7 +107,7 @@ std::string_view Run::fold_hashed(const codegen::KernelCode::Sink& sink, const F
     groups = std::min(groups * range, most);
     way.key_word.push_back(static_cast<uint8_t>(ranges.size() - 1));
   }
-  way.most_slots = std::min(most_hashed, std::max(2 * few_rows, in.elements / 2));
+  way.most_slots = std::min(most_hashed, std::max(few_slots, in.elements / 2));
   const uint64_t guess =
       std::max(least_slots, std::min(plan_.options.fold_slots, 2 * static_cast<uint64_t>(std::min<Wide>(groups, in.elements))));
   way.words = {std::min(way.most_slots, in.slots ? in.slots : guess), 0};

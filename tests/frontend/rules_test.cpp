@@ -308,7 +308,7 @@ TEST(Rules, ResultTypes) {
       {"a:bool", "check_cast(a, i8)", "i8"},
       {"a:f64", "check_cast(a, i64)", "i64"},
       {"a:f64", "check_cast(a, i32)", "error"},
-      {"a:f64", "check_cast(a, f32)", "error"},
+      {"a:f64", "check_cast(a, f32)", "f32"},
       {"a:f32", "check_cast(a, i32)", "i32"},
       {"a:i64", "check_cast(a, f32)", "f32"},
       {"a:f32", "check_cast(a, bool)", "error"},

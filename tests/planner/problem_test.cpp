@@ -149,7 +149,7 @@ TEST(ProblemsOfAnotherForm, AreSaidAsTheyAre) {
   EXPECT_EQ(said("{}"),
             "q.sql:1:1: error: the planner refuses the statement without a reason" + mark);
   EXPECT_EQ(said(R"({"error_message":"Can't do \"x\"! It isn't in 'y'.","location":"[99,7]"})"),
-            "q.sql:1:9: error: can't do `x`! It isn't in `y`\n  select 1\n          ^\n");
+            "q.sql:1:1: error: can't do `x`! It isn't in `y`\n  select 1\n  ^~~~~~~~\n");
 }
 
 }  // namespace

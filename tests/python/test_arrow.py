@@ -59,7 +59,7 @@ TYPES = {
     "uint8": (pa.uint8(), whole(0, 255), pa.uint8()),
     "uint16": (pa.uint16(), whole(0, 65535), pa.uint16()),
     "uint32": (pa.uint32(), whole(0, 2**32 - 1), pa.uint32()),
-    "uint64": (pa.uint64(), whole(0, 2**63 - 1), pa.decimal128(38, 0)),
+    "uint64": (pa.uint64(), whole(0, 2**64 - 1), pa.uint64()),
     "float": (pa.float32(), floats, pa.float32()),
     "double": (pa.float64(), floats, pa.float64()),
     "decimal32": (pa.decimal32(9, 2), decimals(9, 2), pa.decimal128(9, 2)),

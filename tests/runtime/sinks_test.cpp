@@ -34,7 +34,7 @@ struct Ran {
 // How a program is run beside the usual.
 struct How {
   int runs = 1;
-  EngineOptions engine = {};
+  EngineOptions engine = {.hashed_rows = 2048};
   std::function<void(int)> before_run = {};
   bool same_results = true;  // of all runs
 };

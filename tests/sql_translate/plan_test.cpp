@@ -114,7 +114,7 @@ TEST(Plan, ErrorsNameWhatIsNotKnown) {
        "the planner gives 0 plans; one statement at a time is translated"},
       {plan_of(R"({"type":"LOGICAL_RECURSIVE_CTE"})"),
        "the operator LOGICAL_RECURSIVE_CTE has no translation"},
-      {plan_of(R"({"type":"LOGICAL_UNNEST"})"), "the operator LOGICAL_UNNEST has no translation"},
+      {plan_of(R"({"type":"LOGICAL_UNNEST"})"), "UNNEST of what is no constant list has no translation"},
       {plan_of(R"({"type":"LOGICAL_LIMIT","limit_val":{"type":"CONSTANT_PERCENTAGE"},)"
                R"("children":[{"type":"LOGICAL_DUMMY_SCAN"}]})"),
        "a LIMIT or OFFSET that is a percentage has no translation"},
@@ -125,8 +125,8 @@ TEST(Plan, ErrorsNameWhatIsNotKnown) {
       {project(window("WINDOW_RANK", "")), "a window stands where no rows are in order"},
       {project(window("WINDOW_LAG", "")),
        "the function WINDOW_LAG with 0 arguments has no translation"},
-      {project(window("WINDOW_RANK", R"(,"exclude_clause":"TIES")")),
-       "EXCLUDE in the frame of a window has no translation"},
+      {project(window("WINDOW_RANK", R"(,"exclude_clause":"SOME")")),
+       "EXCLUDE SOME in the frame of a window has no translation"},
       {project(window("WINDOW_RANK", R"(,"end":"EXPR_FOLLOWING_RANGE","end_expr":)" +
                                          std::string(column))),
        "the frame of a window between values has 0 orders"},
@@ -148,11 +148,6 @@ TEST(Plan, ErrorsNameWhatIsNotKnown) {
        "the function md5 has no translation"},
       {project(call(R"("type":"OPERATOR_CAST")", "DATE", column)),
        "the cast from BIGINT to DATE has no translation"},
-      {project(call(R"("type":"BOUND_FUNCTION","qname":{"path":["*"]})", "HUGEINT",
-                    fmt::format("{0},{1}", column,
-                                call(R"("type":"BOUND_FUNCTION","qname":{"path":["*"]})", "HUGEINT",
-                                     fmt::format("{0},{0}", column))))),
-       "the function * of type HUGEINT may leave 128 bits"},
       {project(R"({"expression_class":"BOUND_AGGREGATE","qname":{"path":["mad"]},)"
                R"("return_type":{"id":"BIGINT"}})"),
        "the aggregate mad has no translation"},

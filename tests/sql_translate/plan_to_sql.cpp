@@ -87,8 +87,15 @@ class Renderer {
     return out;
   }
 
+  std::string name_of_type(Type type) const {
+    if (type.id != TypeId::enumeration) return type_name(type);
+    Texts texts;
+    for (const std::string& text : plan_.enums.at(type.list)) texts.push_back(in_marks(text, '\''));
+    return fmt::format("ENUM({})", joined(texts));
+  }
+
   std::string constant(const Constant& c) const {
-    const std::string type = type_name(c.type);
+    const std::string type = name_of_type(c.type);
     if (c.is_null) return fmt::format("CAST(NULL AS {})", type);
     const auto cast = [&](std::string_view text) { return fmt::format("CAST({} AS {})", in_marks(text, '\''), type); };
     switch (c.type.id) {
@@ -104,6 +111,7 @@ class Renderer {
         return cast(digits);
       }
       case TypeId::date: return fmt::format("(DATE '1970-01-01' + CAST({} AS INTEGER))", digits_of(c.integer));
+      case TypeId::enumeration: return cast(plan_.enums.at(c.type.list).at(static_cast<size_t>(c.integer)));
       case TypeId::interval:
         return fmt::format("(to_months({}) + to_days({}) + to_microseconds({}))", digits_of(c.integer), c.days,
                            c.micros);
@@ -156,7 +164,7 @@ class Renderer {
       case Function::coalesce: return fmt::format("coalesce({})", joined(a));
       case Function::split_element: return fmt::format("array_extract(string_split({}, {}), {})", a[0], a[1], a[2]);
       case Function::position: return fmt::format("instr({}, {})", a[0], a[1]);
-      case Function::cast: return fmt::format("{}({} AS {})", e.tries ? "TRY_CAST" : "CAST", a[0], type_name(e.type));
+      case Function::cast: return fmt::format("{}({} AS {})", e.tries ? "TRY_CAST" : "CAST", a[0], name_of_type(e.type));
       case Function::case_: {
         std::string out = "CASE";
         size_t i = 0;
@@ -169,7 +177,7 @@ class Renderer {
     const bool is_sign = !std::isalpha(static_cast<unsigned char>(name[0]));
     // A sum of decimals has a digit more than the plan's, whose arguments have it already.
     if (is_sign && a.size() == 2 && e.type.id == TypeId::decimal)
-      return fmt::format("CAST({} {} {} AS {})", a[0], name, a[1], type_name(e.type));
+      return fmt::format("CAST({} {} {} AS {})", a[0], name, a[1], name_of_type(e.type));
     if (is_sign && a.size() == 2) return fmt::format("({} {} {})", a[0], name, a[1]);
     if (is_sign) return fmt::format("({} {})", name, a[0]);
     return fmt::format("{}({})", in_marks(name, '"'), joined(a));
@@ -228,12 +236,22 @@ class Renderer {
     if (unit == FrameEnd::values) {
       const OrderKey& key = plan_.of(w.orders)[0];
       const std::string own = text(key.expression, in);
-      return fmt::format("{}RANGE BETWEEN {} AND {}", out, value_end(w.start, own, key.descending, in),
-                         value_end(w.end, own, key.descending, in));
+      return fmt::format("{}RANGE BETWEEN {} AND {}{}", out, value_end(w.start, own, key.descending, in),
+                         value_end(w.end, own, key.descending, in), exclude(w.exclude));
     }
     const bool counts = !is_none(w.start.offset) || !is_none(w.end.offset);
     const char* mode = unit == FrameEnd::rows ? "ROWS" : unit == FrameEnd::peers && counts ? "GROUPS" : "RANGE";
-    return fmt::format("{}{} BETWEEN {} AND {}", out, mode, frame_end(w.start, in), frame_end(w.end, in));
+    return fmt::format("{}{} BETWEEN {} AND {}{}", out, mode, frame_end(w.start, in), frame_end(w.end, in),
+                       exclude(w.exclude));
+  }
+  static std::string_view exclude(Window::Exclude e) {
+    switch (e) {
+      case Window::no_others: return "";
+      case Window::current_row: return " EXCLUDE CURRENT ROW";
+      case Window::group: return " EXCLUDE GROUP";
+      case Window::ties: return " EXCLUDE TIES";
+    }
+    return "";
   }
   std::string keys(Range<OrderKey> orders, const Texts& in) const {
     Texts out;
@@ -389,7 +407,7 @@ class Renderer {
       case Operator::one_row: return add({"0"}, "");
       case Operator::no_rows: {
         Texts out;
-        for (const Type& t : plan_.of(n.types)) out.push_back(fmt::format("CAST(NULL AS {})", type_name(t)));
+        for (const Type& t : plan_.of(n.types)) out.push_back(fmt::format("CAST(NULL AS {})", name_of_type(t)));
         return add(out, "WHERE false");
       }
       case Operator::values: {

@@ -41,6 +41,8 @@ Cell cell(const sql::Type& type, const reference::Value& v, uint64_t i) {
   const auto exact = [&](int64_t x) {
     return scale == 1 ? Cell(x) : Cell(static_cast<double>(x) / scale);
   };
+  if (type.id == sql::TypeId::timestamp || type.id == sql::TypeId::timestamptz || type.id == sql::TypeId::time)
+    return runtime::sql_text(type, v, i);  // as Python writes it
   switch (v.type) {
     case BasicType::f64: return v.as<double>()[i];
     case BasicType::f32: return static_cast<double>(v.as<float>()[i]);
