@@ -579,11 +579,16 @@ class ParquetSource::Work {
           break;
       }
     }
-  } catch (...) {  // cancelled, or out of memory: nobody waits for what will not come
+  } catch (...) {  // cancelled, or out of memory
+    end();
+    throw;
+  }
+
+  // Nobody waits for what will not come: the threads have stopped, or one of them cannot go on.
+  void end() {
     std::lock_guard lock(mutex_);
     is_over_ = true;
     changed_.notify_all();
-    throw;
   }
 
   // Waits for a column that is complete; null: there are no more.
@@ -672,7 +677,12 @@ Result<std::vector<std::optional<data::Column>>> ParquetSource::make(std::span<c
   if (shown) {
     std::future<void> done = std::async(std::launch::async, [&, token = CancelToken::current()] {
       const CancelScope scope(token);
-      all();
+      try {
+        all();
+      } catch (...) {  // perhaps before any thread has begun
+        work.end();
+        throw;
+      }
     });
     while (const Making* m = work.take())
       if (m->made) shown(*m->made);

@@ -32,7 +32,7 @@ TEXT_TYPES = ["bool", "int64", "double", "date32", "string", "decimal128", "time
 # Parquet has these under another name, or not at all.
 # Values of more than 64 bits, which Parquet files have.
 WIDE = {
-    "uint64_wide": (pa.uint64(), whole(0, 2**64 - 1), pa.decimal128(38, 0)),
+    "uint64_wide": (pa.uint64(), whole(0, 2**64 - 1), pa.uint64()),
     "decimal_wide": (pa.decimal128(38, 10), decimals(38, 10), pa.decimal128(38, 10)),
     "decimal_20": (pa.decimal128(20, 0), decimals(20, 0), pa.decimal128(20, 0)),
 }
@@ -141,7 +141,7 @@ def by_duckdb(r, duck, table, path, kind, packed):
 
 def as_rndn_has_it(table):
     """The reader's table in the types that rndn gives."""
-    fields = {pa.uint64(): pa.decimal128(38, 0), pa.date64(): pa.date32()}
+    fields = {pa.date64(): pa.date32()}
     out = []
     for field in table.schema:
         t = field.type
