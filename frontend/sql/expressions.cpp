@@ -138,8 +138,10 @@ Bounds Translator::known_bounds(const Cell& c) const {
 VectorId Translator::within(VectorId v, Bounds bounds, Bounds wanted) {
   if (!wanted.known) return nothing;
   const BasicType made = g_[v].type;
-  if (!bounds.known && !hir::is_wide(made))
-    bounds = Bounds::of(*limit_of(made, false), *limit_of(made, true));
+  if (!hir::is_wide(made)) {  // what holds it bounds it, too
+    const Bounds own = Bounds::of(*limit_of(made, false), *limit_of(made, true));
+    bounds = bounds.known ? Bounds::of(std::max(bounds.least, own.least), std::min(bounds.most, own.most)) : own;
+  }
   VectorId holds = nothing;
   if (!bounds.known || bounds.least < wanted.least)
     holds = g_.map("geq", {v, g_.integer(made, wanted.least)}, BasicType::boolean);

@@ -679,6 +679,15 @@ Cell Translator::mark(const Relation& left, const Relation& right, std::vector<K
   bool nullable = false;
   for (const Key& k : keys)
     nullable = nullable || (!k.nulls_equal && !(is_none(k.left.valid) && is_none(k.right.valid)));
+  if (on.is_mark) {  // `x = ALL (..)` is no row with `<>`, which a null leaves open
+    nullable = nullable || !on.others.empty();
+    for (const Condition& c : on.conditions) {
+      if (is_equality(c.comparison) || c.comparison == Function::distinct_from) continue;
+      const Cell x = evaluate(c.left, left), y = evaluate(c.right, right);
+      if (error_) return failed(truth);
+      nullable = nullable || !(is_none(x.valid) && is_none(y.valid));
+    }
+  }
   const bool one_key = only_keys && keys.size() == 1 && !hir::is_wide(g_[keys[0].left.value].type);
   VectorId found = nothing;
   if (one_key &&

@@ -101,3 +101,5 @@ select count(*), sum(x.a), sum(y.a) from (select a, a % 3 as g, case when b = 10
 select id, a in (select a from t where a < 3) i, a in (select a from t where a < 3 or a is null) j, b in (select b from t where coalesce(b, 0) < 7) k from t order by id;
 select id from t where a not in (select a from t where a % 2 = 1) or s in (select s from t where s < 'x' group by s) order by id;
 select id from t where case when b > 5 then 'nan'::double else b end in (select case when b > 5 then 'nan'::double else b end from t where case when b > 5 then 'nan'::double else b end > 2) order by id;
+select id, a = all (select b from t where b > 100) none, a = all (select b from t) e, a <> all (select b from t where b is not null) n, b >= all (select a from t) g, a < any (select b from t where id > 3) l, a > any (select b from t where id > 4) u from t order by id;
+select id from t where a = all (select a from t where id = 2) or not (b < any (select a from t)) order by id;

@@ -130,3 +130,4 @@ select id, (date '2020-01-01' + i)::timestamp, year(date '2020-01-01' + i) from 
 select id, (date '2020-01-01' + i)::timestamp from x order by id;
 select id, timestamp '290000-01-01 00:00:00' + to_years(h::int) from x where id > 3 order by id;
 select id, timestamp '290000-01-01 00:00:00' + to_years(h::int) from x order by id;
+select id, try_cast(l::decimal(38, 0) as ubigint), try_cast(k::decimal(38, 0) as ubigint), try_cast(l::decimal(38, 0) as integer) from x order by id;
