@@ -299,9 +299,15 @@ Cell Translator::quantile(const Expression& e, const Relation& in, const Groups&
     const VectorId apart = g_.cast(g_.map("minus", {q, p}, basic_of(e.type)), real);
     const VectorId step = g_.map("mul", {apart, part}, real);
     const VectorId between = g_.map("plus", {g_.cast(p, real), step}, real);
-    // Of equal ends that are infinite there is no difference.
-    const VectorId v =
-        g_.select(g_.map("eq", {p, q}, truth), p, g_.cast(between, basic_of(e.type)));
+    // Infinite ends have no difference: of DOUBLE, ends that are equal, and the least number of all,
+    // stay; of FLOAT only what is no step apart does.
+    const BasicType made = basic_of(e.type);
+    VectorId stays = g_.map("eq", {part, g_.real(real, 0)}, truth);
+    if (made == BasicType::f64) {
+      const VectorId is_least = g_.map("eq", {p, end_of(made, false)}, truth);
+      stays = g_.or_(g_.map("eq", {p, q}, truth), g_.and_(is_least, g_.map("lt", {q, end_of(made, true)}, truth)));
+    }
+    const VectorId v = g_.select(stays, p, g_.cast(between, made));
     return canonical(e.type, v, some);
   }
   const bool counts = (x.type.id == TypeId::decimal && x.type == e.type) || is_timestamp(e.type) ||

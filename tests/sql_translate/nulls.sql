@@ -103,3 +103,4 @@ select id from t where a not in (select a from t where a % 2 = 1) or s in (selec
 select id from t where case when b > 5 then 'nan'::double else b end in (select case when b > 5 then 'nan'::double else b end from t where case when b > 5 then 'nan'::double else b end > 2) order by id;
 select id, a = all (select b from t where b > 100) none, a = all (select b from t) e, a <> all (select b from t where b is not null) n, b >= all (select a from t) g, a < any (select b from t where id > 3) l, a > any (select b from t where id > 4) u from t order by id;
 select id from t where a = all (select a from t where id = 2) or not (b < any (select a from t)) order by id;
+select b, median(case when id < 3 then '-inf'::double else a end)::varchar, median(case when id > 2 then 'inf'::float else a end)::varchar from t group by b order by b;
