@@ -164,7 +164,7 @@ def main():
 
 
 def same_order(got, wanted):
-    return len(got) == len(wanted) and all(map(random_sql.same, got, wanted))
+    return len(got) == len(wanted) and all(all(map(random_sql.same, x, y)) for x, y in zip(got, wanted))
 
 
 def statements(witness, full, empty, path):
