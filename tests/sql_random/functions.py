@@ -15,7 +15,6 @@ import decimal
 import json
 import pathlib
 import random
-import subprocess
 import sys
 import tempfile
 
@@ -95,13 +94,7 @@ def main():
     parser.add_argument('--only', default='', help='families or expressions with this word')
     parser.add_argument('--one', action='store_true', help='a statement for each expression')
     options = parser.parse_args()
-    if random_sql.duckdb is None:
-        print('skipped: this Python has no module duckdb (pip install duckdb==2.0.1)')
-        return 77
-    probe = subprocess.run([options.rndn, 'sql', 'select 1', '--device', 'cpu'], text=True,
-                           capture_output=True)
-    if probe.returncode == 3:
-        print('skipped:', probe.stderr.strip())
+    if random_sql.is_missing(options.rndn):
         return 77
     folder = pathlib.Path(tempfile.mkdtemp(prefix='rndn-functions-'))
     table = list(rows(70))

@@ -23,7 +23,6 @@ import pathlib
 import random
 import re
 import shutil
-import subprocess
 import sys
 import tempfile
 
@@ -129,12 +128,7 @@ def main():
     parser.add_argument('--device', default='cpu')
     parser.add_argument('--show', type=int, default=5, help='differences shown in full')
     options = parser.parse_args()
-    if duckdb is None:
-        print('skipped: this Python has no module duckdb (pip install duckdb==2.0.1)')
-        return 77
-    probe = subprocess.run([options.rndn, 'sql', 'select 1', '--device', 'cpu'], text=True, capture_output=True)
-    if probe.returncode == 3:
-        print('skipped:', probe.stderr.strip())
+    if random_sql.is_missing(options.rndn):
         return 77
     counts, reasons, differences = collections.Counter(), collections.Counter(), 0
     for number in range(options.schemas):

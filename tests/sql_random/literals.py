@@ -110,13 +110,7 @@ def main():
     parser.add_argument('--scale', default='0.01')
     parser.add_argument('--show', action='store_true', help='the changed texts')
     options = parser.parse_args()
-    if random_sql.duckdb is None:
-        print('skipped: this Python has no module duckdb (pip install duckdb==2.0.1)')
-        return 77
-    probe = subprocess.run([options.rndn, 'sql', 'select 1', '--device', 'cpu'], text=True,
-                           capture_output=True)
-    if probe.returncode == 3:
-        print('skipped:', probe.stderr.strip())
+    if random_sql.is_missing(options.rndn):
         return 77
     wrong, compiled, count = [], set(), 0
     with tempfile.TemporaryDirectory(prefix='rndn-literals-') as name:

@@ -18,7 +18,6 @@ import collections
 import pathlib
 import re
 import shutil
-import subprocess
 import sys
 import tempfile
 
@@ -259,13 +258,7 @@ def main():
     parser.add_argument('--device', default='cpu')
     parser.add_argument('--show', type=int, default=20, help='differences shown in full')
     options = parser.parse_args()
-    if duckdb is None:
-        print('skipped: this Python has no module duckdb (pip install duckdb==2.0.1)')
-        return 77
-    probe = subprocess.run([options.rndn, 'sql', 'select 1', '--device', 'cpu'], text=True,
-                           capture_output=True)
-    if probe.returncode == 3:
-        print('skipped:', probe.stderr.strip())
+    if random_sql.is_missing(options.rndn):
         return 77
     folder = pathlib.Path(tempfile.mkdtemp(prefix='rndn-matrix-'))
     connection = duckdb.connect()

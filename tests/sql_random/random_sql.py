@@ -734,6 +734,17 @@ def report(counts, reasons, differences):
     return 1 if differences else 0
 
 
+def is_missing(program):
+    """Says what the comparison lacks: DuckDB here, or the planner of rndn."""
+    if duckdb is None:
+        print('skipped: this Python has no module duckdb (pip install duckdb==2.0.1)')
+        return True
+    probe = subprocess.run([program, 'sql', 'select 1', '--device', 'cpu'], text=True, capture_output=True)
+    if probe.returncode == 3:
+        print('skipped:', probe.stderr.strip())
+    return probe.returncode == 3
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__.split('\n')[0])
     parser.add_argument('rndn')
@@ -745,13 +756,7 @@ def main():
     parser.add_argument('--keep', help='a folder for the tables of schemas with differences')
     parser.add_argument('--show', type=int, default=5, help='differences shown in full')
     options = parser.parse_args()
-    if duckdb is None:
-        print('skipped: this Python has no module duckdb (pip install duckdb==2.0.1)')
-        return 77
-    probe = subprocess.run([options.rndn, 'sql', 'select 1', '--device', 'cpu'], text=True,
-                           capture_output=True)
-    if probe.returncode == 3:
-        print('skipped:', probe.stderr.strip())
+    if is_missing(options.rndn):
         return 77
     counts, reasons, differences = collections.Counter(), collections.Counter(), 0
     for number in range(options.schemas):
