@@ -99,6 +99,35 @@ Cell Translator::evaluate(ExpressionId id, const Relation& r, VectorId counted) 
   return c;
 }
 
+// Where an expression's text begins, as far as its parts know theirs.
+static uint32_t first_place(const Plan& plan, ExpressionId id) {
+  uint32_t first = plan[id].place.offset;
+  for (ExpressionId a : plan.of(plan[id].arguments)) first = std::min(first, first_place(plan, a));
+  return first;
+}
+
+// The planner moves conjuncts, so that a guard may stand behind what it guards: what can fail is
+// evaluated anew once all else is taken. What fails itself keeps the order of the text.
+void Translator::failing_last(std::span<const ExpressionId> parts, const std::function<Cell(ExpressionId)>& value,
+                              const std::function<void(size_t, const Cell&)>& take) {
+  std::vector<size_t> failing;
+  for (size_t k = 0; k < parts.size(); ++k) {
+    if (!fails_.contains(parts[k])) {  // once known, at any depth
+      const size_t before = demands_;
+      const Cell c = value(parts[k]);
+      if (demands_ == before) {
+        take(k, c);
+        continue;
+      }
+      fails_.insert(parts[k]);
+    }
+    failing.push_back(k);
+  }
+  std::stable_sort(failing.begin(), failing.end(),
+                   [&](size_t a, size_t b) { return first_place(plan_, parts[a]) < first_place(plan_, parts[b]); });
+  for (size_t k : failing) take(k, value(parts[k]));
+}
+
 // Each argument under the guard of those that decide whether it counts.
 std::vector<Cell> Translator::evaluate_arguments(const Expression& e, std::span<const Cell> columns,
                                                  bool is_case, bool is_coalesce, bool is_and,
@@ -106,6 +135,20 @@ std::vector<Cell> Translator::evaluate_arguments(const Expression& e, std::span<
   std::vector<Cell> out;
   const VectorId outer = guard_;
   const std::span<const ExpressionId> arguments = plan_.of(e.arguments);
+  if (is_and || is_or) {
+    out.resize(arguments.size());
+    failing_last(
+        arguments, [&](ExpressionId a) { return evaluate(a, columns); },
+        [&](size_t k, const Cell& c) {
+          const VectorId counts = is_or              ? g_.not_(c.value)
+                                  : is_none(c.valid) ? c.value
+                                                     : g_.or_(c.value, g_.not_(c.valid));
+          guard_ = g_.and_(guard_, counts);
+          out[k] = c;
+        });
+    guard_ = outer;
+    return out;
+  }
   for (size_t k = 0; k < arguments.size(); ++k) {
     out.push_back(evaluate(arguments[k], columns));
     const Cell& c = out.back();
@@ -120,10 +163,6 @@ std::vector<Cell> Translator::evaluate_arguments(const Expression& e, std::span<
       }
     } else if (is_coalesce) {
       guard_ = g_.and_(guard_, g_.not_(valid_of(c)));
-    } else if (is_and) {
-      guard_ = g_.and_(guard_, is_none(c.valid) ? c.value : g_.or_(c.value, g_.not_(c.valid)));
-    } else if (is_or) {
-      guard_ = g_.and_(guard_, g_.not_(c.value));
     }
   }
   guard_ = outer;
@@ -174,6 +213,7 @@ VectorId Translator::demanded(VectorId value, VectorId holds, std::span<const Ce
       counts = g_.call("@any(", {counts}, BasicType::boolean, one_row, "any");
     holds = g_.or_(holds, g_.not_(counts));
   }
+  demands_ += !g_.is_true(holds);
   const VectorId v = g_.require(holds, value, message, place_);
   if (bounds.known) g_.change(v).bounds = bounds;
   return v;

@@ -134,7 +134,7 @@ void Translator::residual(Relation& joined, const On& on, size_t but, bool paire
   std::vector<Cell> columns = joined.columns;  // as the plan counts them
   if (on.swapped)
     std::rotate(columns.begin(), columns.begin() + static_cast<ptrdiff_t>(on.left), columns.end());
-  for (ExpressionId e : on.others) filter(joined, value(e, columns));
+  filter(joined, on.others, columns, counted);
 }
 
 // If `value` is a unique vector picked at row numbers (or such a vector itself): that vector, and

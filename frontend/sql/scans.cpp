@@ -244,7 +244,7 @@ Relation Translator::scan(const Node& n) {
     }
     if (key.size() == table->primary.size()) g_.add_identity(out.space, key);
   }
-  for (ExpressionId e : plan_.of(n.expressions)) filter(out, evaluate(e, out));
+  filter(out, plan_.of(n.expressions), out.columns);
   project(out, n.projects, n.projection);
   return out;
 }

@@ -34,6 +34,16 @@ void Translator::filter(Relation& r, const Cell& condition) {
   if (!g_.is_true(condition.value)) r.mask = g_.and_(r.mask, condition.value);
 }
 
+void Translator::filter(Relation& r, std::span<const ExpressionId> conjuncts, std::span<const Cell> columns,
+                        VectorId counted) {
+  failing_last(
+      conjuncts,
+      [&](ExpressionId e) {
+        return evaluate(e, Relation{r.space, r.mask, {columns.begin(), columns.end()}}, counted);
+      },
+      [&](size_t, const Cell& condition) { filter(r, condition); });
+}
+
 void Translator::project(Relation& r, bool projects, Range<uint32_t> map) {
   if (!projects) return;
   std::vector<Cell> columns;
@@ -68,7 +78,7 @@ Relation Translator::relation(NodeId id) {
     case Operator::scan: return scan(n);
     case Operator::filter: {
       Relation r = relation(children[0]);
-      for (ExpressionId e : plan_.of(n.expressions)) filter(r, evaluate(e, r));
+      filter(r, plan_.of(n.expressions), r.columns);
       project(r, n.projects, n.projection);
       return r;
     }

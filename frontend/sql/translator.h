@@ -11,6 +11,7 @@
 #include <functional>
 #include <map>
 #include <optional>
+#include <set>
 #include <span>
 #include <string>
 #include <vector>
@@ -68,6 +69,9 @@ class Translator {
   Relation relation(NodeId node);
   Relation compact(const Relation& r);
   void filter(Relation& r, const Cell& condition);
+  // Of conjuncts over columns of its rows; `counted` as residual() has it.
+  void filter(Relation& r, std::span<const ExpressionId> conjuncts, std::span<const Cell> columns,
+              VectorId counted = nothing);
   void project(Relation& r, bool projects, Range<uint32_t> map);
   Relation side_by_side(const Relation& left, const Relation& right);
   void pick(Relation& r, VectorId rows);  // of a compact relation
@@ -106,6 +110,8 @@ class Translator {
   VectorId unwrapped(std::string_view builtin, VectorId x, VectorId y, VectorId result);
   // Bounds of the value, or those of its type.
   Bounds known_bounds(const Cell& c) const;
+  void failing_last(std::span<const ExpressionId> parts, const std::function<Cell(ExpressionId)>& value,
+                    const std::function<void(size_t, const Cell&)>& take);
   std::vector<Cell> evaluate_arguments(const Expression& e, std::span<const Cell> columns, bool is_case,
                                        bool is_coalesce, bool is_and, bool is_or);
   VectorId demanded(VectorId value, VectorId holds, std::span<const Cell> arguments,
@@ -419,6 +425,8 @@ class Translator {
   std::optional<Error> error_;
   Place place_, failed_at_;
   VectorId guard_ = nothing;  // the rows that what is evaluated may fail for; none: all
+  size_t demands_ = 0;        // values that may fail, so far
+  std::set<ExpressionId> fails_;  // conjuncts and their like that have any
   std::map<uint32_t, Relation> ctes_;
   std::map<const Table*, SpaceId> table_spaces_;
 };

@@ -32,6 +32,7 @@ constexpr const char* profile[] = {
     "top_n_window_elimination",
     "window_self_join",
     "self_join_aggregate",
+    "reorder_filter",  // by cost: what can fail goes before its guard
 };
 
 std::string settings() {

@@ -167,6 +167,27 @@ TEST_P(Statements, PlacesInViewsOfLongStatements) {
   EXPECT_THAT(run("SELECT sum(q) FROM v"), HasSubstr("a // z AS q"));
 }
 
+// A condition that can fail counts for the rows that all others keep, wherever they stand.
+TEST_P(Statements, ConditionsThatFailComeLast) {
+  run("CREATE TABLE t AS SELECT * FROM (VALUES (0, 5), (7, 7), (13, 9)) AS v(month, n)");
+  const std::string fails = "year(make_date(2020, month, n)) = 2020", guard = "abs(month - 6) < 6";
+  EXPECT_EQ(run("SELECT n FROM t WHERE " + guard + " AND " + fails), "7");
+  EXPECT_EQ(run("SELECT n FROM t WHERE " + fails + " AND " + guard), "7");
+  run("CREATE TABLE u AS SELECT n, n AS day FROM t");
+  EXPECT_EQ(run("SELECT u.n FROM u LEFT JOIN t ON u.n = t.n AND year(make_date(2020, month, day)) = 2020 "
+                "AND abs(month + day - 14) < 1 WHERE t.n IS NOT NULL"),
+            "7");
+  EXPECT_EQ(run("SELECT n FROM t WHERE n = 9 OR (" + fails + " AND " + guard + ")"), "7 9");
+  EXPECT_THAT(run("SELECT n FROM t WHERE " + fails), HasSubstr("a date is out of range"));
+  // However deep they lie.
+  std::string deep = fails;
+  for (int i = 0; i < 60; ++i)
+    deep = "((" + deep + " AND n <> " + std::to_string(i + 10) + ") OR n = 9)";
+  EXPECT_EQ(run("SELECT n FROM t WHERE " + deep + " AND " + guard), "7");
+  // Two that fail: the first of the text guards the second.
+  EXPECT_EQ(run("SELECT n FROM t WHERE 100 // (n - 7) < 0 IS NULL AND 1 // (n - 6) = 1"), "");
+}
+
 // What is wrong with an INSERT is told in its own words.
 TEST_P(Statements, PlacesInInserts) {
   run("CREATE TABLE t AS SELECT 1::TINYINT AS a, DATE '2020-01-01' AS d");

@@ -27,7 +27,7 @@ ROOT = HERE.parent.parent
 PROFILE = ('compressed_materialization,statistics_propagation,late_materialization,'
            'join_filter_pushdown,row_group_pruner,top_n_window_elimination,grouping_sets,'
            'partial_aggregate_pushdown,window_self_join,self_join_aggregate,aggregate_reuse,'
-           'in_clause')
+           'in_clause,reorder_filter')
 TYPES = {'i8': 'TINYINT', 'i16': 'SMALLINT', 'i32': 'INTEGER', 'i64': 'BIGINT', 'sym': 'VARCHAR', 'str': 'VARCHAR',
          'date': 'DATE', 'character': 'VARCHAR', 'boolean': 'BOOLEAN'}
 SUITES = {'tpch': 'tpch/schema.def', 'ssb': 'ssb/columns.def'}
