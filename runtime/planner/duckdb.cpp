@@ -129,7 +129,7 @@ class Library final : public Duckdb {
 
   Result<Answer> run(const std::string& query) override {
     RETURN_IF_ERROR(check_cancelled());
-    const CancelWatch watch([this] { f_.interrupt(connection_); });
+    const CancelWatch::Call call(watch_);
     DuckdbResult result;
     const auto start = std::chrono::steady_clock::now();
     const int state = f_.query(connection_, query.c_str(), &result);
@@ -246,6 +246,7 @@ class Library final : public Duckdb {
 
   const DuckdbApi f_;
   void *database_ = nullptr, *connection_ = nullptr;
+  CancelWatch watch_{[this] { f_.interrupt(connection_); }};
   std::mutex reading_;  // one at a time
   const Take* take_ = nullptr;
   const CancelToken* token_ = nullptr;  // of who reads

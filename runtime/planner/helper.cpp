@@ -66,7 +66,7 @@ class Helper final : public Database {
     if (statements.find('\0') != statements.npos) return input_error("the text has a byte 0");
     RETURN_IF_ERROR(check_cancelled());
     // Its planner answers to no one until it is done: a new one takes its place (Planner).
-    const CancelWatch watch([this] { kill(child_, SIGKILL); });
+    const CancelWatch::Call call(watch_);
     const uint64_t size = statements.size();
     Result<std::string> answer = gone();
     if (send_all(&size, sizeof size) && send_all(statements.data(), size)) answer = receive();
@@ -115,6 +115,7 @@ class Helper final : public Database {
   std::string python_;
   pid_t child_;
   int socket_;
+  CancelWatch watch_{[this] { kill(child_, SIGKILL); }};
 };
 
 }  // namespace

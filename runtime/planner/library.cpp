@@ -20,7 +20,7 @@ class LibraryDatabase final : public Database {
   Result<std::string> ask(const std::string& statements) override {
     if (statements.find('\0') != statements.npos) return input_error("the text has a byte 0");
     RETURN_IF_ERROR(check_cancelled());
-    const CancelWatch watch([this] { f_.interrupt(connection_); });
+    const CancelWatch::Call call(watch_);
     DuckdbResult answer;
     std::string text;
     Result<std::string> result = text;
@@ -45,6 +45,7 @@ class LibraryDatabase final : public Database {
  private:
   DuckdbApi f_;
   void *database_, *connection_;  // no database: another's
+  CancelWatch watch_{[this] { f_.interrupt(connection_); }};
 };
 
 }  // namespace

@@ -340,17 +340,22 @@ Result<Planned> Planner::plan(std::string_view text, Span statement, DiagnosticS
     return said;
   }
   Planned planned;
-  // The columns of the result do not depend on what is learnt of the tables: where there are two
-  // connections they are asked for meanwhile.
-  std::future<Result<std::vector<ResultColumn>>> described;
+  // Where there are two connections the columns of the result are asked for meanwhile: they do not
+  // depend on what is learnt of the tables.
+  struct Described {
+    std::future<Result<std::vector<ResultColumn>>> columns;
+    ~Described() {
+      if (columns.valid()) columns.wait();
+    }
+  } described;
+  if (beside_)
+    described.columns = describing_.run([this, text, token = CancelToken::current()] {
+      const CancelScope scope(token);
+      return errors_of([&] { return describe(*beside_, text); });
+    });
   for (bool is_again = false;; is_again = true) {
     ASSIGN_OR_RETURN(std::string answer, serialize(text, statement, sink, open));
     planned.plan = with_quoted_numbers(std::move(answer));
-    if (beside_ && !is_again)
-      described = std::async(std::launch::async, [this, text, token = CancelToken::current()] {
-        const CancelScope scope(token);
-        return errors_of([&] { return describe(*beside_, text); });
-      });
     Found found;
     auto tree = sql::read_plan(planned.plan);
     if (tree) {
@@ -373,7 +378,10 @@ Result<Planned> Planner::plan(std::string_view text, Span statement, DiagnosticS
   }
   // Whatever has a plan and columns is a query: CREATE, INSERT, SET and their like have a plan
   // only.
-  auto columns = described.valid() ? described.get() : describe(*database_, text);
+  Result<std::vector<ResultColumn>> columns = Error{Fault::input, ""};
+  if (beside_) columns = described.columns.get();
+  // Tables that the statement names may not have been there yet.
+  if (!columns && columns.error().fault == Fault::input) columns = describe(*database_, text);
   if (!columns) {
     if (columns.error().fault != Fault::input) return columns.error();
     const size_t word = std::min(text.find_first_of(" \t\r\n("), text.size());

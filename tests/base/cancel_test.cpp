@@ -3,11 +3,14 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <csignal>
+#include <stdexcept>
 #include <thread>
 #include <vector>
 
 #include "libraries/base/report/sizes.h"
+#include "libraries/base/system/background.h"
 #include "libraries/base/system/deep_stack.h"
 #include "libraries/base/system/interrupt.h"
 #include "libraries/base/system/parallel.h"
@@ -155,15 +158,62 @@ TEST(CancelWatch, InterruptsUntilTheCallEnds) {
   CancelToken token;
   std::atomic<int> interrupts{0};
   {
-    const CancelWatch nobody([&] { ++interrupts; });  // no token: no thread
+    CancelWatch nobody([&] { ++interrupts; });  // no token: no thread
+    const CancelWatch::Call call(nobody);
     token.cancel();
   }
   EXPECT_EQ(interrupts, 0);
   token.reset();
+  CancelWatch watch([&] { ++interrupts; });
   const CancelScope scope(token);
-  const CancelWatch watch([&] { ++interrupts; });
-  token.cancel();
-  while (interrupts < 2) std::this_thread::yield();
+  for (int round = 0; round < 3; ++round) {
+    {
+      const CancelWatch::Call outer(watch), inner(watch);
+      token.cancel();
+      while (interrupts < 2) std::this_thread::yield();
+    }
+    const int ended = interrupts.exchange(0);
+    EXPECT_GE(ended, 2);
+    std::this_thread::sleep_for(std::chrono::milliseconds(25));
+    EXPECT_EQ(interrupts, 0) << "no call is interrupted after its end";
+    { const CancelWatch::Call quiet(watch); }
+    token.reset();
+  }
+}
+
+// Many calls, of many threads, of which some are cancelled.
+TEST(CancelWatch, TakesCallsOfManyThreads) {
+  std::atomic<int> interrupts{0};
+  CancelWatch watch([&] { ++interrupts; });
+  std::vector<std::thread> threads;
+  for (int t = 0; t < 8; ++t)
+    threads.emplace_back([&, t] {
+      CancelToken token;
+      const CancelScope scope(token);
+      for (int i = 0; i < 200; ++i) const CancelWatch::Call call(watch);
+      if (t % 2) return;
+      token.cancel();
+      const CancelWatch::Call call(watch);
+      const int before = interrupts;
+      while (interrupts == before) std::this_thread::yield();
+    });
+  for (std::thread& thread : threads) thread.join();
+  EXPECT_GT(interrupts, 0);
+}
+
+TEST(Background, RunsTasksInOrderAndEndsThem) {
+  std::vector<int> done;
+  std::thread::id worker;
+  {
+    Background background;
+    EXPECT_EQ(background.run([&] { return worker = std::this_thread::get_id(), 7; }).get(), 7);
+    for (int i = 0; i < 100; ++i) background.run([&done, i] { done.push_back(i); });
+    EXPECT_THROW(background.run([]() -> int { throw std::runtime_error("x"); }).get(), std::runtime_error);
+    for (int i = 100; i < 200; ++i) background.run([&done, i] { done.push_back(i); });
+  }
+  EXPECT_NE(worker, std::this_thread::get_id());
+  ASSERT_EQ(done.size(), 200u);
+  EXPECT_TRUE(std::is_sorted(done.begin(), done.end()));
 }
 
 TEST(InterruptScope, TakesTheSignalAndGivesItBack) {

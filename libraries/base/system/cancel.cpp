@@ -2,8 +2,8 @@
 
 #include <fmt/format.h>
 
-#include <condition_variable>
-#include <mutex>
+#include <algorithm>
+#include <chrono>
 
 #include "libraries/base/report/sizes.h"
 
@@ -94,34 +94,43 @@ bool is_memory_limited() {
   return current_token && current_token->with_memory_limit();
 }
 
-struct CancelWatch::State {
-  std::function<void()> interrupt;
-  std::mutex mutex;
-  std::condition_variable ended;
-  bool end = false;
-  std::thread thread;
-};
+CancelWatch::Call::Call(CancelWatch& watch) : watch_(watch), token_(CancelToken::current()) {
+  if (!token_) return;
+  std::lock_guard lock(watch_.mutex_);
+  watch_.calls_.push_back(token_);
+  if (!watch_.thread_.joinable()) watch_.thread_ = std::thread([&w = watch_] { w.watch(); });
+  if (watch_.is_idle_) watch_.changed_.notify_one();
+}
 
-CancelWatch::CancelWatch(std::function<void()> interrupt) {
-  const CancelToken* token = CancelToken::current();
-  if (!token) return;
-  state_ = std::make_unique<State>();
-  state_->interrupt = std::move(interrupt);
-  state_->thread = std::thread([token, s = state_.get()] {
-    std::unique_lock lock(s->mutex);
-    while (!s->ended.wait_for(lock, std::chrono::milliseconds(10), [s] { return s->end; }))
-      if (token->is_cancelled()) s->interrupt();
-  });
+// Once the lock is held, no interrupt of this call is under way.
+CancelWatch::Call::~Call() {
+  if (!token_) return;
+  std::lock_guard lock(watch_.mutex_);
+  watch_.calls_.erase(std::find(watch_.calls_.begin(), watch_.calls_.end(), token_));
+}
+
+void CancelWatch::watch() {
+  std::unique_lock lock(mutex_);
+  while (!ends_) {
+    is_idle_ = calls_.empty();
+    if (is_idle_) {
+      changed_.wait(lock);
+      continue;
+    }
+    changed_.wait_for(lock, std::chrono::milliseconds(10));
+    if (std::any_of(calls_.begin(), calls_.end(), [](const CancelToken* token) { return token->is_cancelled(); }))
+      interrupt_();
+  }
 }
 
 CancelWatch::~CancelWatch() {
-  if (!state_) return;
+  if (!thread_.joinable()) return;
   {
-    std::lock_guard lock(state_->mutex);
-    state_->end = true;
+    std::lock_guard lock(mutex_);
+    ends_ = true;
   }
-  state_->ended.notify_one();
-  state_->thread.join();
+  changed_.notify_one();
+  thread_.join();
 }
 
 }  // namespace rndn

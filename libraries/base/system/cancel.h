@@ -13,14 +13,17 @@
 #pragma once
 #include <atomic>
 #include <chrono>
+#include <condition_variable>
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <mutex>
 #include <new>
 #include <string>
 #include <string_view>
 #include <thread>
 #include <utility>
+#include <vector>
 
 #include "libraries/base/errors/result.h"
 
@@ -130,17 +133,35 @@ class MemoryCharge {
 inline void expect_memory(uint64_t bytes) { MemoryCharge fits(bytes); }
 bool is_memory_limited();  // in this thread: sizes of texts are worth adding up
 
-// Calls `interrupt` from another thread once this thread's work is cancelled, and again until it has
-// ended: for calls of libraries that wait. Without a token it does nothing.
+// For calls of libraries that wait. While a Call lives whose thread's work is cancelled, `interrupt`
+// is called from another thread, every few milliseconds. That thread starts with the first call that
+// has a token, and stays: a call costs a lock, and rarely a wake-up.
 class CancelWatch {
  public:
-  explicit CancelWatch(std::function<void()> interrupt);
+  explicit CancelWatch(std::function<void()> interrupt) : interrupt_(std::move(interrupt)) {}
   ~CancelWatch();
   CancelWatch(const CancelWatch&) = delete;
 
+  class Call {
+   public:
+    explicit Call(CancelWatch& watch);
+    ~Call();
+    Call(const Call&) = delete;
+
+   private:
+    CancelWatch& watch_;
+    const CancelToken* const token_;
+  };
+
  private:
-  struct State;
-  std::unique_ptr<State> state_;
+  void watch();
+
+  const std::function<void()> interrupt_;
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  std::vector<const CancelToken*> calls_;
+  bool ends_ = false, is_idle_ = true;
+  std::thread thread_;
 };
 
 // What body gives. What it throws since work was cancelled, or memory ran out, becomes its error.

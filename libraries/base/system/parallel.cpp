@@ -9,7 +9,10 @@
 
 namespace rndn {
 
-unsigned hardware_threads() { return std::max(1u, std::thread::hardware_concurrency()); }
+unsigned hardware_threads() {
+  static const unsigned count = std::max(1u, std::thread::hardware_concurrency());  // opens a file
+  return count;
+}
 
 namespace {
 
