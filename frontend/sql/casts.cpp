@@ -68,17 +68,28 @@ VectorId Translator::rescaled(const Cell& c, unsigned scale, VectorId* fits) {
 // Fewer digits behind the point, half away from zero.
 Cell Translator::decimal_down(const Cell& c, unsigned digits, Type to, bool tries) {
   const __int128 factor = power_of_ten(digits);
-  const BasicType type =
-      holding(hir::widest(g_[c.value].type, BasicType::i64), Bounds::of(factor, factor));
-  const VectorId v = g_.cast(c.value, type);
   const Bounds b = known_bounds(c);
+  const Bounds half_bounds = Bounds::of(-(factor / 2), factor / 2);
+  BasicType type = holding(hir::widest(g_[c.value].type, BasicType::i64), Bounds::of(factor, factor));
+  type = holding(type, b + half_bounds);
+  const VectorId v = g_.cast(c.value, type);
   const VectorId half = g_.integer(type, factor / 2);
   const VectorId negative = g_.map("lt", {v, g_.integer(type, 0)}, BasicType::boolean);
-  const VectorId moved =
-      g_.select(negative, g_.map("minus", {v, half}, type, b - Bounds::of(factor / 2, factor / 2)),
-                g_.map("plus", {v, half}, type, b + Bounds::of(factor / 2, factor / 2)));
   const Bounds out = b.known ? Bounds::of(b.least / factor - 1, b.most / factor + 1) : Bounds{};
-  const VectorId result = g_.map("div", {moved, g_.integer(type, factor)}, type, out);
+  const VectorId by = g_.integer(type, factor);
+  VectorId result;
+  if (type == BasicType::i128 && !(b + half_bounds).known) {
+    // The sum with a half may not fit: what is left of the quotient is compared with it.
+    const VectorId cut = g_.map("div", {v, by}, type);
+    const VectorId left = g_.map("minus", {v, g_.map("mul", {cut, by}, type)}, type);
+    const VectorId away = g_.map("geq", {g_.map("abs", {left}, type), half}, BasicType::boolean);
+    const VectorId step = g_.select(negative, g_.integer(type, -1), g_.integer(type, 1));
+    result = g_.map("plus", {cut, g_.select(away, step, g_.integer(type, 0))}, type);
+  } else {
+    const VectorId moved = g_.select(negative, g_.map("minus", {v, half}, type, b - Bounds::of(factor / 2, factor / 2)),
+                                     g_.map("plus", {v, half}, type, b + Bounds::of(factor / 2, factor / 2)));
+    result = g_.map("div", {moved, by}, type, out);
+  }
   return in_range(strict(to, result, {&c, 1}), out, tries, c);
 }
 

@@ -332,11 +332,19 @@ Cell Translator::rounding(const Expression& e, std::span<const Cell> a, std::str
     const VectorId apart = g_.map(up ? "gt" : "lt", {v, back}, BasicType::boolean);
     v = g_.map(up ? "plus" : "minus", {cut, g_.cast(apart, type)}, type, less);
   }
+  VectorId fits = nothing;
   if (*digits < 0) {
-    const Bounds scaled = less * Bounds::of(power_of_ten(static_cast<unsigned>(-*digits)), power_of_ten(static_cast<unsigned>(-*digits)));
-    v = g_.map("mul", {v, g_.integer(g_[v].type, power_of_ten(static_cast<unsigned>(-*digits)))}, g_[v].type, scaled);
+    const __int128 tens = power_of_ten(static_cast<unsigned>(-*digits));
+    const Bounds scaled = less * Bounds::of(tens, tens);
+    const BasicType made = holding(g_[v].type, scaled);
+    const VectorId cut = g_.cast(v, made);
+    v = g_.map("mul", {cut, g_.integer(made, tens)}, made, scaled);
+    if (made == BasicType::i128 && !scaled.known) {  // beyond 128 bits by less than their half
+      const auto negative = [&](VectorId x) { return g_.map("lt", {x, g_.zero(made)}, BasicType::boolean); };
+      fits = g_.map("eq", {negative(v), negative(cut)}, BasicType::boolean);
+    }
   }
-  return in_range(strict(e.type, v, {a.data(), 1}), g_[v].bounds, false, a[0]);
+  return in_range(strict(e.type, v, {a.data(), 1}), g_[v].bounds, false, a[0], fits);
 }
 
 // greatest and least of what is no null; NaN is greater than all else.

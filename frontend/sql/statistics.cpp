@@ -318,8 +318,14 @@ Cell Translator::quantile(const Expression& e, const Relation& in, const Groups&
   }
   const VectorId from = g_.cast(a.value, real), to = g_.cast(b.value, real);
   const VectorId step = g_.map("mul", {g_.map("minus", {to, from}, real), part}, real);
-  const VectorId cut =
-      g_.cast(g_.map("plus", {from, step}, real), g_[a.value].type);  // towards zero
+  const BasicType kept = g_[a.value].type;
+  VectorId cut = g_.cast(g_.map("plus", {from, step}, real), kept);  // towards zero
+  if (kept == BasicType::i128) {  // of which the difference is exact, unless it does not fit
+    const VectorId apart = g_.map("minus", {b.value, a.value}, kept);
+    const VectorId exact = g_.map("mul", {g_.cast(apart, real), part}, real);
+    cut = g_.select(g_.map("lt", {apart, g_.zero(kept)}, truth), cut,
+                    g_.map("plus", {a.value, g_.cast(exact, kept)}, kept));
+  }
   const VectorId is_one = g_.map("eq", {part, g_.real(real, 0)}, truth);
   const VectorId v = g_.select(is_one, a.value, cut);
   g_.change(v).bounds = x.type == e.type ? g_[x.value].bounds : Bounds{};
