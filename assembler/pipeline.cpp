@@ -354,8 +354,9 @@ Result<void> assemble_named(const ptx::Module& module, const ptx::Function& p, c
                             KernelReport& report) {
   RETURN_IF_ERROR(check_cancelled());
   Result<void> made = assemble_kernel(module, p, lines, o, memory, timings, k, report);
-  if (made || made.error().line) return made;
-  return Error(made.error()).at(p.line);
+  if (made) return made;
+  Error error = Error(made.error()).about(p.name);
+  return error.line ? error : std::move(error).at(p.line);
 }
 
 // All kernels in their order; side by side with a pool, the longest first.

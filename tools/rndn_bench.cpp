@@ -130,7 +130,7 @@ class BenchCommand final : public Command {
       note("nothing is slower than in " + compare_);
       return 0;
     }
-    return fail(Error{Fault::internal, "verify against " + compare_ + ":\n" + worse});
+    return fail(Error{Fault::internal, "verify against " + compare_ + ":\n" + worse}.as(Cause::finding));
   }
 
  private:

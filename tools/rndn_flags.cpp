@@ -159,11 +159,8 @@ uint64_t shown_rows(const Flags& flags) {
 int fail(const Error& error) {
   std::fflush(stdout);
   if (error.message.empty()) return error.exit_code();  // diagnostics have said it
-  // Run-time errors carry their position and read like diagnostics already: q06.hir:3:4: error: ...
-  bool located = error.message.substr(0, error.message.find('\n')).find(": error: ") != std::string::npos;
-  bool ours =
-      error.fault == Fault::internal && !error.message.starts_with("verify ");  // a failed --verify is a finding
-  const char* prefix = located || error.fault == Fault::interrupted ? "" : ours ? "internal error: " : "error: ";
+  const bool ours = error.fault == Fault::internal && error.cause != Cause::finding;
+  const char* prefix = error.placed || error.fault == Fault::interrupted ? "" : ours ? "internal error: " : "error: ";
   std::fprintf(stderr, "%s%s\n", prefix, error.message.c_str());
   return error.exit_code();
 }

@@ -60,7 +60,7 @@ class Verifier final : public Check {
     }
     uint64_t reordered = 0;
     std::string what = difference(grid, expected, reordered);
-    if (!what.empty()) return Error{Fault::internal, fmt::format("verify {}: {}", program.name, what)};
+    if (!what.empty()) return Error{Fault::internal, fmt::format("verify {}: {}", program.name, what)}.as(Cause::finding);
     std::string order = reordered ? fmt::format(", in another order from row {} on", reordered) : "";
     std::fprintf(stderr, "verify %s: ok, %llu row%s as %s%s\n", program.name.c_str(),
                  static_cast<unsigned long long>(grid.rows), grid.rows == 1 ? "" : "s",

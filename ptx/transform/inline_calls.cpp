@@ -138,7 +138,7 @@ class Inliner {
 
  private:
   static Error fail(const ptx::Function& f, const ptx::Instruction& i, std::string why) {
-    return Error{Fault::input, fmt::format("function {}, line {}: {}", f.name, i.line, why)};
+    return Error{Fault::input, fmt::format("function {}, line {}: {}", f.name, i.line, why)}.about(f.name);
   }
 
   // --- copies of bodies

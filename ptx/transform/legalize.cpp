@@ -132,6 +132,7 @@ class Expander {
     if (body.empty())
       return input_error("function {}, line {}: unsupported instruction `{}`", from_.name, i.line,
                          ptx::print(m_, from_, i))
+          .about(from_.name)
           .at(i.line);
     const std::string text = declared + body;
     auto at = texts.find(text);

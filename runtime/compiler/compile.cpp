@@ -16,12 +16,6 @@ namespace {
 
 constexpr std::string_view stage_names[] = {"hir", "typed", "outline", "ptx", "sass", "cubin"};
 
-// True when the assembler's message is about that function.
-bool names_function(const std::string& message, const std::string& name) {
-  return message.rfind("function " + name + ",", 0) == 0 || message.rfind("function " + name + ":", 0) == 0 ||
-         message.find("`" + name + "`") != std::string::npos;
-}
-
 // Does the program call a function of libdevice, or may it?
 bool calls_math(const hir::Program& program) {
   for (const hir::Function& f : program.functions)
@@ -224,14 +218,12 @@ Result<Compiled> compile_typed(Compiled c, const CompileOptions& options, Diagno
           break;
         }
         if (assembled.error().fault != Fault::input) return assembled.error();
-        const std::string& why = assembled.error().message;
+        const std::string why = "cannot assemble its PTX: " + assembled.error().message;
         bool named = false;
         for (size_t k = 0; k < refused.size(); ++k)
-          if (refused[k].empty() && names_function(why, c.code.kernels[k].name)) named = true, refused[k] = why;
-        for (size_t k = 0; k < refused.size() && !named; ++k) refused[k] = why;
-        for (size_t k = 0; k < refused.size(); ++k)
-          if (std::string& r = refused[k]; !r.empty() && !c.fusions.fuses(k) && !r.starts_with("cannot assemble"))
-            r = "cannot assemble its PTX: " + r;
+          if (refused[k].empty() && c.code.kernels[k].name == assembled.error().subject) named = true, refused[k] = why;
+        for (size_t k = 0; k < refused.size() && !named; ++k)
+          if (refused[k].empty()) refused[k] = why;
         RETURN_IF_ERROR(generate(c, options, target->sm, math, timings, refused));
       }
       break;

@@ -108,8 +108,9 @@ class Interpreter {
   // Puts the position of the statement in front of a message that has none yet.
   Error located(const Error& error, Span span) const {
     if (!sources_ || !span.known() || error.fault != Fault::input) return error;
-    if (error.message.find(": error: ") != std::string::npos) return error;
+    if (error.placed) return error;
     Error placed = error;
+    placed.placed = true;
     placed.message = fmt::format("{}: error: {}", sources_->describe(span), error.message);
     placed.line = sources_->position(span).line;
     return placed;

@@ -144,9 +144,9 @@ Result<std::vector<Value>> Run::steps() {
 
 // Run-time errors of the program carry the position of their statement.
 Error Run::located(Error e, Span span) const {
-  if (span.known() && (e.fault == Fault::input || e.fault == Fault::usage) &&
-      e.message.find(": error: ") == std::string::npos)
-    e.message = fmt::format("{}: error: {}", plan_.sources.describe(span), e.message);
+  if (!span.known() || e.placed || (e.fault != Fault::input && e.fault != Fault::usage)) return e;
+  e.message = fmt::format("{}: error: {}", plan_.sources.describe(span), e.message);
+  e.placed = true;
   return e;
 }
 
@@ -473,8 +473,7 @@ Result<void> Run::fall_back(const Step& s, std::string_view reason, Arguments ar
                   : fmt::format("`{}` ({})", hir::row(s.builtin).name, reason);
   if (plan_.options.allow_fallback || arguments == Arguments::perhaps_wrong) RETURN_IF_ERROR(interpreted());
   if (!plan_.options.allow_fallback)
-    return input_error("{}: error: {} runs on the reference interpreter only, which --no-fallback forbids",
-                       plan_.sources.describe(s.span), what);
+    return located(input_error("{} runs on the reference interpreter only, which --no-fallback forbids", what), s.span);
   fallbacks_.push_back(fmt::format("{}: {}", plan_.sources.describe(s.span), what));
   return {};
 }

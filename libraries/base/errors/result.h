@@ -8,6 +8,7 @@
 #pragma once
 #include <optional>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <variant>
 
@@ -24,6 +25,7 @@ enum class Cause : uint8_t {
   cancelled,    // the work was ended (libraries/base/system/cancel.h)
   device_full,  // device memory for more is not there
   device_lost,  // nothing can be done with the device any more
+  finding,      // a check that was asked for has found a difference
 };
 
 struct Error {
@@ -31,10 +33,15 @@ struct Error {
   std::string
       message;  // lower case, no full stop; says what was tried and, for the driver, its own name for the failure
   uint32_t line = 0;  // of the input, from 1, where one is at fault that has no Diagnostic; 0: none known
-  std::string subject;  // what the program itself says of the failure (`require`); empty: nothing
+  std::string subject;  // what it is about: a function of PTX, the text of a `require`; empty: nothing
   Cause cause = Cause::other;
+  bool placed = false;  // the message begins with its place, as a diagnostic does
   Error at(uint32_t place) && {
     line = place;
+    return std::move(*this);
+  }
+  Error about(std::string_view name) && {
+    subject = name;
     return std::move(*this);
   }
   Error as(Cause why) && {
