@@ -18,6 +18,7 @@
 #include <mutex>
 #include <new>
 #include <optional>
+#include <unordered_map>
 
 #include "libraries/base/report/utf8.h"
 #include "libraries/base/system/parallel.h"
@@ -147,11 +148,22 @@ std::string format_of(uint8_t number, const FlatTable& type, Field& field) {
   }
 }
 
-// False: it is nested too deep to be true, or its name is no text.
-bool read_field(const FlatTable& from, Field& out, unsigned depth = 0) {
-  out.name = from.text(0);
-  if (depth > 64 || !is_utf8(out.name)) return false;
+// What a field takes of `room`, which is twice the bytes of its message: FlatBuffers may point to one
+// part many times, and trees of such parts grow without end.
+bool take(uint64_t& room, uint64_t size) {
+  if (size > room) return false;
+  room -= size;
+  return true;
+}
+
+// False: it is nested too deep to be true, its name is no text, or it is more than there is room for.
+bool read_field(const FlatTable& from, Field& out, uint64_t& room, unsigned depth = 0) {
+  constexpr uint64_t least = 16;  // with its place in a vector
+  const std::string_view name = from.text(0);
+  if (depth > 64 || !take(room, least + name.size()) || !is_utf8(name)) return false;
+  out.name = name;
   out.format = format_of(from.number<uint8_t>(2, 0), from.table(3), out);
+  if (!take(room, out.format.size())) return false;
   if (const FlatTable dictionary = from.table(4); dictionary.is_there()) {
     out.values = out.format;
     out.dictionary = dictionary.number<int64_t>(0, 0);
@@ -162,7 +174,7 @@ bool read_field(const FlatTable& from, Field& out, unsigned depth = 0) {
   }
   const FlatVector children = from.vector(5, 4);
   for (uint64_t i = 0; i < children.count; ++i)
-    if (!read_field(children.table(i), out.children.emplace_back(), depth + 1)) return false;
+    if (!read_field(children.table(i), out.children.emplace_back(), room, depth + 1)) return false;
   return true;
 }
 
@@ -185,7 +197,11 @@ struct RowBatch {
   size_t file = 0, number = 0;  // in the file, from 0
   uint64_t first = 0;           // row of the table
   Batch batch;
-  std::map<int64_t, size_t> dictionaries;  // by identifier: their place
+};
+// What a dictionary is for the batches of its file from `from` on, until there is another.
+struct DictionaryBatch {
+  size_t from = 0;
+  Batch batch;
 };
 struct ArrowFile {
   std::string path, stamp;
@@ -222,7 +238,7 @@ struct HeldArray {
   std::vector<uint64_t> sizes;
   std::vector<const void*> buffers;
   ArrowArray array{};
-  std::unique_ptr<HeldArray> dictionary;
+  std::shared_ptr<HeldArray> dictionary;  // which the batches of a file have in common
 };
 // The columns of a batch.
 struct HeldBatch {
@@ -383,9 +399,10 @@ class ArrowFiles final : public data::TableLoader {
     auto empty = data::open_arrow(table, make_stream(std::move(nothing)));
     if (!empty) return input_error("{}", in_place_of("table `" + table + "`", empty.error()));
     schema_ = (*empty)->schema();
+    std::unordered_map<std::string_view, size_t> places;
+    for (size_t f = 0; f < fields_.size(); ++f) places.emplace(fields_[f].name, f);
     for (const data::ColumnSchema& column : schema_.tables[0].columns)
-      for (size_t f = 0; f < fields_.size(); ++f)
-        if (fields_[f].name == column.name) field_of_.push_back(f);
+      field_of_.push_back(places.at(column.name));
     return {};
   }
 
@@ -435,7 +452,6 @@ class ArrowFiles final : public data::TableLoader {
           std::memcmp(end, mark, 6) != 0)
         return damaged("it has no end");
     }
-    std::map<int64_t, size_t> dictionaries;
     bool has_schema = false, has_end = false;
     size_t batch = 0;
     for (uint64_t at = is_file ? 8 : 0; at < file.size;) {
@@ -465,28 +481,25 @@ class ArrowFiles final : public data::TableLoader {
         return damaged(where +
                        (body > file.size - at && !flat.is_bad() ? cut : "a message is damaged"));
       if (kind == schema_message && !has_schema) {
-        RETURN_IF_ERROR(read_schema(number, flat, header));
+        RETURN_IF_ERROR(read_schema(number, flat, header, 2 * size));
         has_schema = true;
       } else if (!has_schema || kind < dictionary_message || kind > batch_message) {
         return damaged(where + "there is a message of an unknown kind");
       } else {
         const bool is_rows = kind == batch_message;
-        RowBatch read{.file = number, .number = batch, .first = rows_};
-        if (!read_batch(is_rows ? header : header.table(1), at, body, read.batch) || flat.is_bad())
+        Batch read;
+        if (!read_batch(is_rows ? header : header.table(1), at, body, read) || flat.is_bad())
           return damaged(where + "a message is damaged");
         if (is_rows) {
-          read.dictionaries = dictionaries;
-          rows_ += static_cast<uint64_t>(read.batch.rows);
+          batches_.push_back({number, batch++, rows_, std::move(read)});
+          rows_ += static_cast<uint64_t>(batches_.back().batch.rows);
           if (rows_ > data::longest_vector)
             return input_error("{}: there are more than {} rows", place_, data::longest_vector);
-          batches_.push_back(std::move(read));
-          ++batch;
         } else {
           const auto id = header.number<int64_t>(0, 0);
           if (header.number<uint8_t>(2, 0))
             return damaged(where + "its dictionaries grow from batch to batch, which is not read");
-          dictionaries[id] = dictionaries_.size();
-          dictionaries_.push_back(std::move(read));
+          dictionaries_[{number, id}].push_back({batch, std::move(read)});
         }
       }
       at += body;
@@ -496,7 +509,7 @@ class ArrowFiles final : public data::TableLoader {
     return {};
   }
 
-  Result<void> read_schema(size_t number, Flat& flat, const FlatTable& schema) {
+  Result<void> read_schema(size_t number, Flat& flat, const FlatTable& schema, uint64_t room) {
     if (schema.number<int16_t>(0, 0) != 0)
       return input_error("{}: its numbers have their high end first, which is not read",
                          files_[number].path);
@@ -504,7 +517,7 @@ class ArrowFiles final : public data::TableLoader {
     const FlatVector from = schema.vector(1, 4);
     bool is_damaged = false;
     for (uint64_t i = 0; i < from.count && !is_damaged; ++i)
-      is_damaged = !read_field(from.table(i), fields.emplace_back()) || flat.is_bad();
+      is_damaged = !read_field(from.table(i), fields.emplace_back(), room) || flat.is_bad();
     if (is_damaged || flat.is_bad())
       return input_error("{}: its schema is damaged", files_[number].path);
     if (number == 0)
@@ -591,34 +604,51 @@ class ArrowFiles final : public data::TableLoader {
     return check_values(out, format);
   }
 
+  // The dictionary of a batch's column; null: there is none.
+  const Batch* dictionary_of(const RowBatch& part, const Field& field) const {
+    const auto found = dictionaries_.find({part.file, *field.dictionary});
+    if (found == dictionaries_.end()) return nullptr;
+    const auto after =
+        std::upper_bound(found->second.begin(), found->second.end(), part.number,
+                         [](size_t n, const DictionaryBatch& d) { return n < d.from; });
+    return after == found->second.begin() ? nullptr : &std::prev(after)->batch;
+  }
+
+  static std::optional<data::ArrowType> type_of(const Field& field) {
+    std::string refused;
+    const auto schema = schema_of(field);
+    auto type = data::arrow_type(*schema, refused);
+    schema->release(schema.get());
+    return type;
+  }
+
+  const char* read_dictionary(size_t number, const Batch& batch, size_t f, HeldArray& out) const {
+    const auto type = type_of(fields_[f]);
+    if (!type) return "its type is not read";
+    Field values{.format = fields_[f].values};
+    const ArrowLayout layout = type->format->layout;
+    values.buffers = layout == ArrowLayout::text ? 3 : layout == ArrowLayout::none ? 0 : 2;
+    values.has_more_buffers = layout == ArrowLayout::view;
+    return read_array(OpenFile(files_[number].path), values, *type->format, batch, {}, out);
+  }
+
+  // Its dictionary, if it has one, is there.
   const char* read_column(const RowBatch& part, size_t f, HeldArray& out) const {
     const OpenFile file(files_[part.file].path);
     Start at;
     for (size_t i = 0; i < f; ++i)
       if (!pass(fields_[i], part.batch, at)) return "a batch has fewer buffers than columns";
     const Field& field = fields_[f];
-    std::string refused;
-    const auto schema = schema_of(field);
-    const auto type = data::arrow_type(*schema, refused);
-    schema->release(schema.get());
+    const auto type = type_of(field);
     if (!type) return "its type is not read";
     if (const char* wrong = read_array(file, field, type->codes ? *type->codes : *type->format,
                                        part.batch, at, out))
       return wrong;
     if (!field.dictionary) return nullptr;
-    const auto known = part.dictionaries.find(*field.dictionary);
-    out.dictionary = std::make_unique<HeldArray>();
-    if (known == part.dictionaries.end()) {
+    if (!out.dictionary) {
       if (out.array.length != out.array.null_count) return "its dictionary is missing";
+      out.dictionary = std::make_shared<HeldArray>();
       out.dictionary->array.release = [](ArrowArray* array) { array->release = nullptr; };
-    } else {
-      Field values{.format = field.values};
-      const ArrowLayout layout = type->format->layout;
-      values.buffers = layout == ArrowLayout::text ? 3 : layout == ArrowLayout::none ? 0 : 2;
-      values.has_more_buffers = layout == ArrowLayout::view;
-      if (const char* wrong = read_array(file, values, *type->format,
-                                         dictionaries_[known->second].batch, {}, *out.dictionary))
-        return wrong;
     }
     out.array.dictionary = &out.dictionary->array;
     return nullptr;
@@ -636,16 +666,44 @@ class ArrowFiles final : public data::TableLoader {
     }
     std::mutex mutex;
     std::optional<std::pair<size_t, std::string>> failed;  // the first batch with one
-    parallel_for(batches_.size() * columns.size(), [&](size_t i) {
-      const size_t b = i / columns.size(), c = i % columns.size();
-      const char* wrong =
-          read_column(batches_[b], field_of_[columns[c]], *held->batches[b]->columns[c]);
-      if (!wrong) return;
+    const auto fail = [&](size_t b, size_t c, const char* wrong) {
       std::lock_guard lock(mutex);
       if (!failed || b < failed->first)
         failed = {
             b, fmt::format("{}: batch {}: column `{}`: {}", files_[batches_[b].file].path,
                            batches_[b].number, schema_.tables[0].columns[columns[c]].name, wrong)};
+    };
+    // Each dictionary once, for the batches from `b` on.
+    struct Wanted {
+      size_t b, c;
+      const Batch* batch;
+      std::shared_ptr<HeldArray> array;
+    };
+    std::vector<Wanted> wanted;
+    for (size_t c = 0; c < columns.size(); ++c) {
+      const Field& field = fields_[field_of_[columns[c]]];
+      const Batch* before = nullptr;
+      for (size_t b = 0; field.dictionary && b < batches_.size(); ++b) {
+        const Batch* const dictionary = dictionary_of(batches_[b], field);
+        if (!dictionary) continue;
+        if (dictionary != before) {
+          wanted.push_back({b, c, dictionary, std::make_shared<HeldArray>()});
+          before = dictionary;
+        }
+        held->batches[b]->columns[c]->dictionary = wanted.back().array;
+      }
+    }
+    parallel_for(wanted.size(), [&](size_t i) {
+      const Wanted& w = wanted[i];
+      if (const char* wrong = read_dictionary(batches_[w.b].file, *w.batch,
+                                              field_of_[columns[w.c]], *w.array))
+        fail(w.b, w.c, wrong);
+    });
+    parallel_for(batches_.size() * columns.size(), [&](size_t i) {
+      const size_t b = i / columns.size(), c = i % columns.size();
+      if (const char* wrong =
+              read_column(batches_[b], field_of_[columns[c]], *held->batches[b]->columns[c]))
+        fail(b, c, wrong);
     });
     for (const ArrowFile& file : files_)
       if (stamp_of(file.path) != file.stamp)
@@ -663,7 +721,8 @@ class ArrowFiles final : public data::TableLoader {
   std::string place_;
   std::vector<ArrowFile> files_;
   std::vector<Field> fields_;
-  std::vector<RowBatch> batches_, dictionaries_;
+  std::vector<RowBatch> batches_;
+  std::map<std::pair<size_t, int64_t>, std::vector<DictionaryBatch>> dictionaries_;  // file, number
   data::Schema schema_;
   std::vector<size_t> field_of_;  // by column of the schema
   uint64_t rows_ = 0;

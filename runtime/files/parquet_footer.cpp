@@ -40,6 +40,7 @@ class Thrift {
       const uint8_t type = head & 15;
       if (type == stop) break;
       number = head >> 4 ? number + (head >> 4) : integer();
+      if (number != static_cast<int16_t>(number)) return fail();
       if (ok_ && !field(number, type)) skip(type);
     }
     --depth_;

@@ -75,7 +75,13 @@ class Hybrid {
   }
 
  private:
+  // After what is no run nothing follows.
   bool next_run() {
+    if (take_run()) return true;
+    at_ = end_;
+    return false;
+  }
+  bool take_run() {
     uint64_t head = 0;
     for (unsigned shift = 0;; shift += 7) {
       if (at_ == end_ || shift > 28) return false;
@@ -94,11 +100,13 @@ class Hybrid {
       return true;
     }
     if (head == 0 || value_bytes_ > left) return false;
-    same_ = head >> 1;
-    value_ = 0;
-    std::memcpy(&value_, at_, value_bytes_);
+    uint32_t value = 0;
+    std::memcpy(&value, at_, value_bytes_);
+    if (bits_ < most_bits && value >> bits_) return false;
     at_ += value_bytes_;
-    return bits_ == most_bits || value_ >> bits_ == 0;
+    value_ = value;
+    same_ = head >> 1;
+    return true;
   }
 
   void take_packed(uint32_t* to, size_t count) {

@@ -22,9 +22,11 @@
 #include <future>
 #include <map>
 #include <mutex>
+#include <set>
 
 #include "libraries/base/system/cancel.h"
 #include "libraries/base/system/parallel.h"
+#include "runtime/data/arrow_values.h"
 #include "runtime/files/duckdb_source.h"
 #include "runtime/files/file_bytes.h"
 #include "runtime/files/parquet_columns.h"
@@ -155,7 +157,8 @@ std::vector<Leaf> leaves_of(const Footer& footer, bool& all) {
       int64_t open = 1;
       for (; open > 0 && i < footer.schema.size(); ++i) {
         const SchemaElement& node = footer.schema[i];
-        if (node.children < 0) return leaves;
+        if (node.children < 0 || static_cast<uint64_t>(node.children) > footer.schema.size())
+          return leaves;
         open += node.children - 1;
         chunk += node.children == 0;
       }
@@ -442,10 +445,12 @@ class ParquetSource final : public data::BatchSource {
   static constexpr size_t no_leaf = SIZE_MAX;
 
   bool has_repeated_names() const {
-    for (const Leaf& a : leaves_)
-      for (const Leaf& b : leaves_)
-        if (&a != &b && strcasecmp(a.name.c_str(), b.name.c_str()) == 0) return true;
-    return false;
+    const auto before = [](const std::string* a, const std::string* b) {
+      return strcasecmp(a->c_str(), b->c_str()) < 0;
+    };
+    std::set<const std::string*, decltype(before)> names(before);
+    return !std::all_of(leaves_.begin(), leaves_.end(),
+                        [&](const Leaf& leaf) { return names.insert(&leaf.name).second; });
   }
   bool fits_64_bits(const Leaf& leaf) const {
     for (const ParquetFile& file : files_)
@@ -655,9 +660,10 @@ Result<std::vector<std::optional<data::Column>>> ParquetSource::make(std::span<c
     if (position == no_leaf) continue;
     const Leaf& leaf = leaves_[position];
     std::vector<ColumnPart> places;
+    uint64_t characters = 0;
     for (const Part& part : parts) {
       const Chunk* chunk = chunk_of(part, leaf);
-      if (!chunk) break;
+      if (!chunk || (characters += characters_of(*chunk)) > data::longest_pad) break;
       places.push_back({part.first, static_cast<uint64_t>(chunk->values), characters_of(*chunk)});
     }
     if (places.size() != parts.size()) continue;
@@ -767,13 +773,16 @@ Result<std::unique_ptr<data::BatchSource>> open_parquet(const std::string& place
                                                         std::vector<std::string> paths,
                                                         OpenOther open_other) {
   std::vector<ParquetFile> files;
+  int64_t rows = 0;
   for (std::string& path : paths) {
     struct stat s {};
     if (stat(path.c_str(), &s) != 0 || !S_ISREG(s.st_mode)) return open_other();
     ParquetFile file{.path = std::move(path), .size = static_cast<uint64_t>(s.st_size)};
     file.stamp = stamp_of(file.path);
     std::optional<Footer> footer = footer_of(file.path, file.size);
-    if (!footer || footer->schema.empty()) return open_other();
+    if (!footer || footer->schema.empty() ||
+        __builtin_add_overflow(rows, footer->rows, &rows))
+      return open_other();
     file.footer = *std::move(footer);
     files.push_back(std::move(file));
   }
