@@ -4,10 +4,10 @@
 #include <nlohmann/json.hpp>
 #include <random>
 
-#include "frontend/frontend.h"
 #include "frontend/sql/estimates.h"
 #include "frontend/sql/translate.h"
 #include "libraries/base/system/files.h"
+#include "tests/sql_translate/changed_plans.h"
 #include "tests/support/random_seeds.h"
 
 namespace rndn::sql {
@@ -211,148 +211,23 @@ TEST(Plan, DamagedPlansGiveAPlanOrAnError) {
   EXPECT_GT(errors, runs / 2);  // the catalog here has none of their tables
 }
 
-// ---- plans that are changed as trees, over the tables that they were made for
-
-using Json = nlohmann::json;
-
-std::vector<Json> recorded_plans() {
-  std::vector<Json> plans;
-  for (const char* query : {"q02", "q13", "q16", "q20", "q21", "q22"})
-    plans.push_back(Json::parse(
-        *read_file(fmt::format("{}/tests/sql_translate/plans/{}.json", RNDN_SOURCE_DIR, query))));
-  for (const char* name : {"statements", "nulls", "overflow", "windows", "sets"})
-    for (const Json& statement : Json::parse(
-             *read_file(fmt::format("{}/tests/sql_translate/{}.json", RNDN_SOURCE_DIR, name))))
-      plans.push_back(statement["plan"]);
-  return plans;
-}
-
-void add_tables(const Json& json, Catalog& catalog) {
-  struct Known {
-    TypeId id;
-    std::string_view name;
-    hir::BasicType stored;
-  };
-  static constexpr Known types[] = {
-#define SQL_TYPE(id, name, horseir) {TypeId::id, name, hir::BasicType::horseir},
-#include "frontend/sql/types.def"
-#undef SQL_TYPE
-  };
-  if (json.is_object() && json.contains("type") && json["type"] == "LOGICAL_GET" && json.contains("names") &&
-      json.contains("/function_data/table"_json_pointer)) {
-    Table table{.name = json["function_data"]["table"], .rows = 100};
-    for (size_t c = 0; c < json["names"].size(); ++c)
-      for (const Known& known : types) {
-        const Json& type = json["returned_types"][c];
-        if (type["id"] != std::string(known.name)) continue;
-        const Json info = type.value("type_info", Json::object());
-        Type is{known.id};
-        if (known.id == TypeId::decimal)
-          is = {known.id, info.value("width", uint8_t{18}), info.value("scale", uint8_t{3})};
-        table.columns.push_back({.name = json["names"][c],
-                                 .type = is,
-                                 .stored = known.stored,
-                                 .has_nulls = c % 2 == 1,
-                                 .min = c % 3 ? std::optional<int64_t>() : 0,
-                                 .max = c % 3 ? std::optional<int64_t>() : 90,
-                                 .unique = c == 0});
-      }
-    if (!catalog.find(table.name)) catalog.tables.push_back(table);
-  }
-  if (json.is_structured())
-    for (const Json& part : json) add_tables(part, catalog);
-}
-
-// All nodes of a tree, with the key that each stands under: elements of arrays have their array's.
-struct Node {
-  std::string key;
-  Json* json;
-};
-void collect(Json& json, const std::string& key, std::vector<Node>& nodes) {
-  nodes.push_back({key, &json});
-  if (json.is_object())
-    for (auto& [name, part] : json.items()) collect(part, name, nodes);
-  if (json.is_array())
-    for (Json& part : json) collect(part, key, nodes);
-}
-
-void change(Json& plan, std::mt19937& random, const std::map<std::string, std::vector<Json>>& others) {
-  std::vector<Node> nodes;
-  collect(plan, "", nodes);
-  const Node& at = nodes[1 + random() % (nodes.size() - 1)];
-  Json& json = *at.json;
-  static const Json odd[] = {nullptr, true, "", "x", -1, 0, 1, 40, INT64_MAX, INT64_MIN, UINT64_MAX,
-                             1e308, -0.0, Json::array(), Json::object(), "NaN", "99999999999999999999"};
-  switch (random() % 8) {
-    case 0: json = odd[random() % std::size(odd)]; return;
-    case 1:  // a part of the plan itself, which may be one that it stands in
-      json = Json(*nodes[random() % nodes.size()].json);
-      return;
-    case 2:
-      if (json.is_object() && !json.empty()) {
-        auto gone = json.begin();
-        std::advance(gone, random() % json.size());
-        json.erase(gone);
-      } else if (json.is_array() && !json.empty()) {
-        json.erase(random() % json.size());
-      }
-      return;
-    case 3:
-      if (json.is_array() && !json.empty()) json.push_back(Json(json[random() % json.size()]));
-      return;
-    case 4:
-      if (json.is_array() && json.size() > 1)
-        std::swap(json[random() % json.size()], json[random() % json.size()]);
-      return;
-    default:  // what stands there in another plan
-      if (const auto known = others.find(at.key); known != others.end())
-        json = known->second[random() % known->second.size()];
-  }
-}
-
 // Whatever stands in a plan there is a program that can be read, or an error. (Its types may not
 // fit: no planner says that a column is what it is not.)
 TEST(Plan, ChangedPlansGiveAProgramOrAnError) {
-  std::vector<Json> plans = recorded_plans();
+  const std::vector<test::Json> plans = test::recorded_plans();
   ASSERT_GT(plans.size(), 300u);
-  std::map<std::string, std::vector<Json>> parts;
-  for (Json& plan : plans) {
-    std::vector<Node> nodes;
-    collect(plan, "", nodes);
-    for (const Node& node : nodes)
-      if (std::vector<Json>& of = parts[node.key]; of.size() < 400 && node.json->dump().size() < 3000)
-        of.push_back(*node.json);
-  }
+  const test::PlanChanges changes(plans);
   size_t translated = 0, refused = 0;
   const unsigned seeds = rndn::testing::random_seeds(2500);
   for (unsigned seed = 0; seed < seeds; ++seed) {
     SCOPED_TRACE(seed);
     std::mt19937 random(seed);
-    Json plan = plans[random() % plans.size()];
-    Catalog catalog;
-    add_tables(plan, catalog);
-    for (unsigned i = 0, changes = 1 + random() % 3; i < changes; ++i) change(plan, random, parts);
-    const Result<Plan> read = read_plan(plan.dump());
-    if (!read) {
-      EXPECT_NE(read.error().message, "");
-      ++refused;
-      continue;
-    }
-    EXPECT_LT(plan_text(*read).size(), 1u << 22);
-    const Result<Translation> translation = translate(*read, catalog);
-    if (!translation) {
-      EXPECT_NE(translation.error().message, "");
-      EXPECT_EQ(translation.error().fault, Fault::input) << translation.error().message;
-      ++refused;
-      continue;
-    }
-    SourceManager sources;
-    DiagnosticSink sink;
-    Timings timings;
-    hir::run(sources.add("t.hir", translation->program), sources, {.parse_only = true}, sink, timings);
-    for (const Diagnostic& d : sink.diagnostics())
-      EXPECT_EQ(d.kind, "literal-type") << render(d, sources).substr(0, 500);
-    ++translated;
+    test::Json plan = plans[random() % plans.size()];
+    const Catalog catalog = test::catalog_of(plan);
+    for (unsigned i = 0, most = 1 + random() % 3; i < most; ++i) changes.change(plan, random);
+    const test::Outcome outcome = test::translate_changed(plan.dump(), catalog);
+    EXPECT_EQ(outcome.wrong, "");
+    ++(outcome.translated ? translated : refused);
   }
   EXPECT_GT(translated, seeds / 20);
   EXPECT_GT(refused, seeds / 20);
