@@ -81,6 +81,41 @@ To convert(From x) {
   }
 }
 
+// Of a value that grows by pieces of any size: called before each with its bytes, looks whether the
+// work may go on and has room for all of them. Charges nothing.
+class GrowthTicker {
+ public:
+  void operator()(uint64_t bytes) {
+    if (bytes < left_) [[likely]] {
+      left_ -= bytes;
+      return;
+    }
+    grown_ += step - left_ + bytes;
+    left_ = step;
+    throw_if_cancelled();
+    expect_memory(grown_);
+  }
+
+ private:
+  static constexpr uint64_t step = uint64_t{1} << 20;
+  uint64_t grown_ = 0, left_ = step;
+};
+
+// `count` texts, text(i) each.
+template <class Text>
+Value make_texts(hir::BasicType type, uint64_t count, Text&& text) {
+  expect_memory(count * sizeof(std::string));
+  std::vector<std::string> texts;
+  texts.reserve(count);
+  GrowthTicker grown;
+  for (uint64_t i = 0; i < count; ++i) {
+    const std::string_view made = text(i);
+    grown(sizeof(std::string) + made.size());
+    texts.emplace_back(made);
+  }
+  return vector_of_texts(type, std::move(texts));
+}
+
 // The elements of a vector that is neither text nor complex, converted to T.
 template <class T>
 std::vector<T> elements(const Value& v) {

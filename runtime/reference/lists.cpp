@@ -26,8 +26,12 @@ Result<Value> raze(Context& context, Arguments a) {
   }
   if (hir::is_text(type)) {
     std::vector<std::string> out;
+    GrowthTicker grown;
     for (const Value& c : cells)
-      for (uint64_t i = 0; i < c.size; ++i) out.push_back(c.text(i));
+      for (uint64_t i = 0; i < c.size; ++i) {
+        grown(sizeof(std::string) + c.text(i).size());
+        out.push_back(c.text(i));
+      }
     return vector_of_texts(type, std::move(out));
   }
   if (type == BasicType::complex) {

@@ -12,11 +12,10 @@ using hir::BasicType;
 Value gather(const Value& x, const std::vector<int64_t>& rows) {
   if (x.kind == Value::enumeration) return enumeration(x.parts()[0], gather(x.parts()[1], rows));
   CHECK(x.is_vector());
-  if (x.is_text_vector()) {
-    std::vector<std::string> out(rows.size());
-    for (size_t i = 0; i < rows.size(); ++i) out[i] = x.text(static_cast<uint64_t>(rows[i]));
-    return vector_of_texts(x.type, std::move(out));
-  }
+  if (x.is_text_vector())
+    return make_texts(x.type, rows.size(), [&](uint64_t i) -> std::string_view {
+      return x.text(static_cast<uint64_t>(rows[i]));
+    });
   size_t width = data::plain_width(x.type);
   std::vector<std::byte> out(rows.size() * width);
   for (size_t i = 0; i < rows.size(); ++i)
@@ -39,12 +38,10 @@ Value zeros(BasicType type, uint64_t n) {
 }
 
 Value concatenate(const Value& x, const Value& y) {
-  if (x.is_text_vector()) {
-    std::vector<std::string> out;
-    for (const Value* v : {&x, &y})
-      for (uint64_t i = 0; i < v->size; ++i) out.push_back(v->text(i));
-    return vector_of_texts(x.type, std::move(out));
-  }
+  if (x.is_text_vector())
+    return make_texts(x.type, x.size + y.size, [&](uint64_t i) -> std::string_view {
+      return i < x.size ? x.text(i) : y.text(i - x.size);
+    });
   size_t width = data::plain_width(x.type);
   std::vector<std::byte> out;
   for (const Value* v : {&x, &y})
@@ -208,12 +205,10 @@ Result<Value> index_(Context&, Arguments a) {
 
 // Element i of the result: element rows[i] of x, or of `other` where rows[i] is below 0.
 Value gather_or(const Value& x, const std::vector<int64_t>& rows, const Value& other, const std::vector<int64_t>& other_rows) {
-  if (x.is_text_vector()) {
-    std::vector<std::string> out(rows.size());
-    for (size_t i = 0; i < rows.size(); ++i)
-      out[i] = rows[i] < 0 ? other.text(static_cast<uint64_t>(other_rows[i])) : x.text(static_cast<uint64_t>(rows[i]));
-    return vector_of_texts(x.type, std::move(out));
-  }
+  if (x.is_text_vector())
+    return make_texts(x.type, rows.size(), [&](uint64_t i) -> std::string_view {
+      return rows[i] < 0 ? other.text(static_cast<uint64_t>(other_rows[i])) : x.text(static_cast<uint64_t>(rows[i]));
+    });
   const size_t width = data::plain_width(x.type);
   std::vector<std::byte> out(rows.size() * width);
   for (size_t i = 0; i < rows.size(); ++i) {
@@ -286,9 +281,12 @@ Result<Value> index_assign(Context&, Arguments a) {
       return input_error("`index_a` index {} at element {} is out of range: {} elements", rows[i], i, x.size);
   if (x.is_text_vector()) {
     if (!m.is_text_vector()) return input_error("`index_a` cannot put {} into {}", describe(m), describe(x));
-    std::vector<std::string> out = *x.plain_texts();
-    for (size_t i = 0; i < rows.size(); ++i) out[static_cast<size_t>(rows[i])] = m.text(m.size == 1 ? 0 : i);
-    return vector_of_texts(x.type, std::move(out));
+    constexpr uint64_t stays = UINT64_MAX;
+    std::vector<uint64_t> from(x.size, stays);
+    for (size_t i = 0; i < rows.size(); ++i) from[static_cast<size_t>(rows[i])] = m.size == 1 ? 0 : i;
+    return make_texts(x.type, x.size, [&](uint64_t i) -> std::string_view {
+      return from[i] == stays ? x.text(i) : m.text(from[i]);
+    });
   }
   bool fits =
       m.type == x.type || (hir::is_numeric(x.type) && hir::is_numeric(m.type) && hir::widest(x.type, m.type) == x.type);

@@ -70,6 +70,7 @@ Result<Value> call_text_function(hir::TextFunctionId id, std::span<const Value> 
   std::unordered_map<std::string, uint32_t> known;
   std::vector<text::TextResult> results;
   std::vector<uint8_t> valid;
+  GrowthTicker grown;
   std::vector<uint32_t> codes(size);
   std::vector<text::TextArgument> in(arguments.size());
   std::string key;
@@ -102,6 +103,7 @@ Result<Value> call_text_function(hir::TextFunctionId id, std::span<const Value> 
       if (arguments[k].size != 1) in[k] = text_argument(row, k, arguments[k], i);
     text::TextResult out;
     valid.push_back(function(in, out));
+    grown(sizeof out + out.text.size() + key.size());
     results.push_back(valid.back() ? std::move(out) : text::TextResult{});
   }
   if (validity) {
@@ -111,9 +113,9 @@ Result<Value> call_text_function(hir::TextFunctionId id, std::span<const Value> 
   }
   const BasicType type = text_result_type(row, arguments);
   if (hir::is_text(type)) {
-    auto texts = std::make_shared<std::vector<std::string>>();
-    for (text::TextResult& r : results) texts->push_back(std::move(r.text));
-    return vector_of_codes(type, std::move(texts), std::move(codes));
+    std::vector<std::string> texts;
+    for (text::TextResult& r : results) texts.push_back(std::move(r.text));
+    return vector_of_codes(type, vector_of_texts(type, std::move(texts)).texts, std::move(codes));
   }
   return hir::with_stored(type, [&]<class T>() -> Value {
     std::vector<std::byte> bytes(size * sizeof(T));
@@ -140,6 +142,7 @@ Result<Value> text_join(Context&, Arguments a) {
     return input_error("`text_join` expects text, bool, a list of row numbers and a text, got {}, {}, {}, {}",
                        describe(a[0]), describe(a[1]), describe(a[2]), describe(a[3]));
   std::vector<std::string> out;
+  GrowthTicker grown;
   for (const Value& cell : a[2].parts()) {
     if (!cell.is_vector() || !hir::is_integer(cell.type))
       return input_error("`text_join` expects lists of row numbers, got {}", describe(cell));
@@ -150,6 +153,7 @@ Result<Value> text_join(Context&, Arguments a) {
         return input_error("`text_join` got row {} of {}", row, a[0].size);
       const uint64_t at = static_cast<uint64_t>(row);
       if (!a[1].as<uint8_t>()[a[1].size == 1 ? 0 : at]) continue;
+      grown(a[3].text(0).size() + a[0].text(at).size());
       if (!first) joined += a[3].text(0);
       joined += a[0].text(at);
       first = false;

@@ -212,6 +212,40 @@ TEST_P(Limits, MemoryIsUp) {
   EXPECT_TRUE(run(hir(program), {.bytes = 16 << 20})) << said_;
 }
 
+// Texts that a builtin makes many of end the work before they are there: here each is 0.6 MB, and all
+// would be a gigabyte.
+TEST_P(Limits, MemoryOfTexts) {
+  open(GetParam());
+  const auto status = [](const std::string& field) {  // KiB
+    std::ifstream lines("/proc/self/status");
+    for (std::string line; std::getline(lines, line);)
+      if (line.starts_with(field)) return std::stoul(line.substr(field.size()));
+    return 0ul;
+  };
+  std::string many = "s";
+  for (int i = 0; i < 1700; ++i) many += ", s";
+  const std::string rows[] = {
+      "v:? = @vector(1700:i64, s);",
+      "v:? = @index(s, rows);",
+      "m:? = @eq(rows, 0:i64); v:? = @select(m, s, s);",
+      "l:? = @list(rows); v:? = @text_join(s, 1:bool, l, s);",
+      "l:? = @list(" + many + "); v:? = @raze(l);",
+  };
+  for (const std::string& row : rows) {
+    if (std::ofstream reset("/proc/self/clear_refs"); !(reset << 5 << std::flush))
+      GTEST_SKIP() << "skipped: this system does not say how much memory was in use at most";
+    const uint64_t before = status("VmRSS:");
+    const auto cut =
+        run(hir("module m { import Builtin.*; def main() : i64 { r:? = @range(100000:i64); s:str = "
+                "@str(r); rows:? = @vector(1700:i64, 0:i64); " +
+                row + " n:? = @len(v); return n; } }"),
+            {.bytes = 32 << 20});
+    ASSERT_FALSE(cut) << row.substr(0, 60);
+    EXPECT_THAT(cut.error().message, HasSubstr("--max-memory sets it")) << row.substr(0, 60);
+    EXPECT_LT(status("VmHWM:"), before + (300 << 10)) << row.substr(0, 60);
+  }
+}
+
 // Columns and texts are values of the query that reads them first.
 TEST_P(Limits, MemoryOfColumns) {
   open(GetParam());
