@@ -5,6 +5,8 @@
 // second by the clock.
 //
 // usage: bench_files DIR [ROUNDS] [rndn|duckdb]          one side alone: for a profiler
+//        bench_files DIR ROUNDS columns                  rndn's reader, column by column: time of all
+//                                                        cores per value, the least of the rounds
 #include <fmt/format.h>
 #include <sys/resource.h>
 
@@ -17,6 +19,7 @@
 #include <vector>
 
 #include "libraries/base/system/parallel.h"
+#include "frontend/types.h"
 #include "runtime/data/sources.h"
 #include "runtime/files/files.h"
 
@@ -27,7 +30,7 @@ namespace fs = std::filesystem;
 
 struct Read {
   double seconds = 0, of_cores = 0;
-  uint64_t bytes = 0;
+  uint64_t bytes = 0, rows = 0;
 };
 
 double processor_seconds() {
@@ -37,7 +40,8 @@ double processor_seconds() {
   return seconds(used.ru_utime) + seconds(used.ru_stime);
 }
 
-Result<Read> read(const std::string& path, bool by_duckdb) {
+// `column`: that one alone; empty: all.
+Result<Read> read(const std::string& path, bool by_duckdb, const std::string& column = {}) {
   const data::SourceOptions options{.progress = false, .formats = files::formats()};
   const auto begin = std::chrono::steady_clock::now();
   const double used = processor_seconds();
@@ -45,23 +49,48 @@ Result<Read> read(const std::string& path, bool by_duckdb) {
                           : data::open_table("t", path, options);
   if (!source) return source.error();
   std::vector<std::string> names;
-  for (const auto& column : (*source)->schema().tables[0].columns) names.push_back(column.name);
+  for (const auto& c : (*source)->schema().tables[0].columns)
+    if (column.empty() || c.name == column) names.push_back(c.name);
   ASSIGN_OR_RETURN(const auto columns, (*source)->columns("t", names));
   Read out;
   out.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
   out.of_cores = processor_seconds() - used;
-  for (const auto& c : columns)
+  for (const auto& c : columns) {
+    out.rows = c->rows;
     out.bytes +=
         c->data->size() + (c->pad ? c->pad->size() : 0) + (c->validity ? c->validity->size() : 0);
+  }
   return out;
+}
+
+int by_columns(const std::vector<std::string>& paths, int rounds) {
+  fmt::print("{:20} {:20} {:>8} {:>9} {:>9} {:>9}\n", "file", "column", "type", "values", "MB",
+             "ns/value");
+  for (const std::string& path : paths) {
+    auto source = data::open_table("t", path, {.progress = false, .formats = files::formats()});
+    if (!source) return fmt::print(stderr, "bench_files: {}\n", source.error().message), 1;
+    for (const auto& column : (*source)->schema().tables[0].columns) {
+      Read least;
+      for (int round = 0; round <= rounds; ++round) {
+        auto done = read(path, false, column.name);
+        if (!done) return fmt::print(stderr, "bench_files: {}\n", done.error().message), 1;
+        if (round == 0 || done->of_cores < least.of_cores) least = *done;
+      }
+      fmt::print("{:20} {:20} {:>8} {:9} {:9.1f} {:9.2f}\n", fs::path(path).filename().string(),
+                 column.name, hir::basic_type_name(column.type), least.rows,
+                 static_cast<double>(least.bytes) / 1e6,
+                 least.of_cores * 1e9 / static_cast<double>(std::max<uint64_t>(1, least.rows)));
+    }
+  }
+  return 0;
 }
 
 }  // namespace
 
 int main(int count, char** arguments) {
   const std::string_view only = count > 3 ? arguments[3] : "";
-  if (count < 2 || count > 4 || (count == 4 && only != "rndn" && only != "duckdb")) {
-    std::fputs("usage: bench_files DIR [ROUNDS] [rndn|duckdb]\n", stderr);
+  if (count < 2 || count > 4 || (count == 4 && only != "rndn" && only != "duckdb" && only != "columns")) {
+    std::fputs("usage: bench_files DIR [ROUNDS] [rndn|duckdb|columns]\n", stderr);
     return 2;
   }
   const int rounds = count > 2 ? std::max(1, std::atoi(arguments[2])) : 3;
@@ -70,6 +99,7 @@ int main(int count, char** arguments) {
   for (const auto& entry : fs::directory_iterator(arguments[1], error))
     if (entry.path().extension() == ".parquet") paths.push_back(entry.path().string());
   std::sort(paths.begin(), paths.end());
+  if (only == "columns") return by_columns(paths, rounds);
   fmt::print("{} cores\n{:20} {:>9} | {:>9} {:>9} {:>6} | {:>9} {:>9} {:>6}\n", hardware_threads(),
              "file", "MB", "rndn ms", "cores ms", "GB/s", "DuckDB ms", "cores ms", "GB/s");
   auto show = [](const std::string& name, const Read* sides) {
