@@ -176,6 +176,24 @@ Result<std::shared_ptr<LoadedModule>> Engine::State::load(const std::vector<std:
 
 Engine::Plan::State::State(const Compiled& c, const SourceManager& s, const EngineOptions& o, Engine::State& e)
     : compiled(c), sources(s), options(o), engine(e), kept(e.memory, {.page_bytes = 64 << 10}), tables(&e.tables) {}
+
+void Engine::Plan::State::lay_out() {
+  steps = make_steps(compiled, sources, whole_program);
+  if (!whole_program.empty()) return;
+  columns = data::columns_read(compiled.outlined.program);
+  const std::vector<codegen::KernelCode>& code = compiled.code.kernels;
+  copied.resize(steps.constants.size());
+  for (const Step& s : steps.steps)
+    if (s.kind == Step::launch)
+      for (int32_t from : code[s.kernel].starts_as)
+        if (from >= 0) copied[s.inputs[static_cast<size_t>(from)]] = true;
+  kernels.resize(code.size());
+  const hir::Program& program = compiled.outlined.program;
+  for (size_t i = 0; i < code.size(); ++i)
+    if (code[i].refused.empty())
+      kernels[i].texts = text_classes(program, program.functions[compiled.outlined.kernels[i].function]);
+}
+
 Result<void> KernelVariant::find(device::Device& device, device::ModuleHandle in,
                                  std::span<const assembler::KernelReport> reports) {
   ASSIGN_OR_RETURN(handle, device.find_kernel(in, code.name));
@@ -259,14 +277,13 @@ Result<std::unique_ptr<Engine::Plan>> Engine::make_plan(const Compiled& compiled
   auto plan = std::unique_ptr<Plan>(new Plan());
   plan->state_ = std::make_unique<Plan::State>(compiled, sources, options, *state_);
   Plan::State& p = *plan->state_;
-  p.steps = make_steps(compiled, sources, p.whole_program);
+  p.lay_out();
   if (!p.whole_program.empty()) {
     if (!options.allow_fallback)
       return input_error("{} (and --no-fallback forbids the reference interpreter)", p.whole_program);
     p.steps.fallbacks = {whole_program_fallback(p.whole_program)};
     return plan;
   }
-  p.columns = data::columns_read(compiled.outlined.program);
   if (!p.steps.fallbacks.empty() && !options.allow_fallback) {
     std::string what = p.steps.fallbacks.front();
     if (size_t position = what.find(": "); position != std::string::npos) what.insert(position, ": error");
@@ -285,12 +302,6 @@ Result<std::unique_ptr<Engine::Plan>> Engine::make_plan(const Compiled& compiled
     ASSIGN_OR_RETURN(p.repeats, p.engine.flags.allocate(8 * words));
     std::memset(p.repeats->host, 0, p.repeats->bytes);
   }
-  p.copied.resize(p.steps.constants.size());
-  for (const Step& s : p.steps.steps)
-    if (s.kind == Step::launch)
-      for (int32_t from : kernels[s.kernel].starts_as)
-        if (from >= 0) p.copied[s.inputs[static_cast<size_t>(from)]] = true;
-  p.kernels.resize(kernels.size());
   if (!compiled.code.module.functions.empty()) {
     ASSIGN_OR_RETURN(p.module, state_->load(compiled.cubin, compiled.ptx, compiled.level));
   }
@@ -301,12 +312,29 @@ Result<std::unique_ptr<Engine::Plan>> Engine::make_plan(const Compiled& compiled
     if (!code.refused.empty()) continue;
     KernelVariant& v = *k.variants.emplace_back(std::make_unique<KernelVariant>());
     v.code = code;
+    if (i < compiled.forms.size()) v.encodings = compiled.forms[i];
     RETURN_IF_ERROR(v.find(state_->device, p.module->handle, compiled.kernels));
     v.describe(k.report);
-    const hir::Program& program = compiled.outlined.program;
-    k.texts = text_classes(program, program.functions[compiled.outlined.kernels[i].function]);
   }
   return plan;
+}
+
+Forecast Engine::forecast(const Compiled& compiled, const SourceManager& sources, const EngineOptions& options,
+                          const reference::Tables& tables) {
+  const data::ColumnsRead read = data::columns_read(compiled.outlined.program);
+  if (!read.files.empty()) return {};
+  for (const auto& [table, columns] : read.tables)
+    for (const std::string& column : columns)
+      if (!tables.is_loaded(table, column)) return {};
+  Plan::State p(compiled, sources, options, *state_);
+  p.tables = &tables;
+  p.lay_out();
+  if (!p.whole_program.empty()) return {};
+  const auto library = state_->operators_for(options.operators);
+  if (!library) return {};  // said when the program is planned
+  p.sql = *library;
+  Timings nobodys;
+  return Run(*state_, p, nobodys, nullptr).forecast();
 }
 
 Result<std::vector<Value>> Engine::run(Plan& plan, Timings& timings, std::string* printed,
@@ -354,7 +382,7 @@ Result<std::vector<Value>> Engine::run_whole(Plan& plan, Timings& timings, std::
     return errors_of([&] { return reference::run(p.compiled.program, *p.tables, p.sources, printed); });
   }
   for (KernelState& k : p.kernels) {
-    k.report.launches = 0;
+    k.report.launches = k.report.late = 0;
     k.report.ns = 0;
   }
   Result<std::vector<Value>> results = std::vector<Value>{};

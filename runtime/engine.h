@@ -80,6 +80,9 @@ class Engine {
   Result<std::unique_ptr<Plan>> plan(const Compiled& compiled, const SourceManager& sources,
                                      const EngineOptions& options, Timings& timings,
                                      const reference::Tables* tables = nullptr);
+  // CompileOptions::forecast, of runs over those tables; nothing where a column that the program reads is not in memory.
+  Forecast forecast(const Compiled& compiled, const SourceManager& sources, const EngineOptions& options,
+                    const reference::Tables& tables);
   // Sends a column that a program is about to read, if it goes as the host has it and there is room; the run that reads it
   // finds it there. What goes wrong is met again, and said, by that run.
   void send_ahead(const data::Column& column, Encode encode);

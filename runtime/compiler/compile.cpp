@@ -2,6 +2,8 @@
 // passes.
 #include "runtime/compiler/compile.h"
 
+#include <algorithm>
+
 #include "assembler/cubin/cubin.h"
 #include "frontend/builtins.h"
 #include "libraries/base/system/parallel.h"
@@ -62,7 +64,8 @@ Result<void> generate(Compiled& c, const CompileOptions& options, uint32_t ptx_t
   auto scope = timings.measure(Phase::ptx);
   ASSIGN_OR_RETURN(
       c.code,
-      codegen::generate(c.outlined, {.ptx_target = ptx_target, .refused = refused, .math = math, .pool = options.pool},
+      codegen::generate(c.outlined,
+                        {.ptx_target = ptx_target, .refused = refused, .math = math, .pool = options.pool, .encodings = c.forms},
                         timings));
   c.no_gpu_code.clear();
   for (size_t i = 0; i < c.code.kernels.size(); ++i)
@@ -171,40 +174,74 @@ Result<Compiled> compile(FileId file, const SourceManager& sources, const Compil
 
 namespace {
 
+void outline(Compiled& c, const CompileOptions& options, DiagnosticSink& sink, Timings& timings) {
+  auto scope = timings.measure(Phase::outliner);
+  c.outlined = outliner::run(c.program,
+                             {.mode = options.outline,
+                              .text_codes = options.text_codes,
+                              .math = c.no_math.empty(),
+                              .beside_cells = !options.fuse_operators,
+                              .tops = options.fuse_operators,
+                              .joins = options.fuse_operators && options.fuse_joins,
+                              .not_unique = c.not_unique,
+                              .numbers_as_parameters = options.numbers_as_parameters,
+                              .exact_sums = c.exact_sums,
+                              .sinks = options.fuse_operators && options.fuse_groups,
+                              .not_folded = c.not_folded,
+                              .explain = false},
+                             sink, timings);
+  if (options.fuse_operators) c.fusions = outliner::find_fusions(c.outlined);
+}
+
+std::vector<std::string> refused_by_fusions(const Compiled& c) {
+  std::vector<std::string> refused(c.outlined.kernels.size());
+  for (size_t k = 0; k < refused.size(); ++k)
+    if (c.fusions.fuses(k)) refused[k] = "it is part of a fused operator";
+  return refused;
+}
+
+// Changes `c`, whose kernels have plain PTX, into what options.forecast says.
+Result<void> adapt(Compiled& c, const CompileOptions& options, uint32_t ptx_target, const ptx::Module* math,
+                   Timings& timings) {
+  Forecast expected = options.forecast(c);
+  while (!expected.not_folded.empty()) {  // each time fewer groups are folds
+    c.not_folded.insert(c.not_folded.end(), expected.not_folded.begin(), expected.not_folded.end());
+    DiagnosticSink told;
+    outline(c, options, told, timings);
+    if (told.has_errors()) return Error{Fault::internal, "a program cannot be outlined without a fold"};
+    if (c.outlined.kernels.empty()) return {};
+    RETURN_IF_ERROR(generate(c, options, ptx_target, math, timings, refused_by_fusions(c)));
+    expected = options.forecast(c);
+  }
+  const codegen::KernelEncodings plain;
+  if (std::all_of(expected.forms.begin(), expected.forms.end(), [&](const auto& form) { return form == plain; }))
+    return {};
+  const std::string no_code = c.no_gpu_code;
+  c.forms = std::move(expected.forms);
+  RETURN_IF_ERROR(generate(c, options, ptx_target, math, timings, refused_by_fusions(c)));
+  if (c.no_gpu_code != no_code)
+    return Error{Fault::internal, "a kernel has code for plain elements alone: " + c.no_gpu_code};
+  return {};
+}
+
 Result<Compiled> compile_typed(Compiled c, const CompileOptions& options, DiagnosticSink& sink, Timings& timings) {
-  const Error in_sink{Fault::input, ""};
   RETURN_IF_ERROR(check_cancelled());
   std::optional<libdevice::Math> own_math;
   const ptx::Module* math = find_math(c.program, options, own_math, c.no_math, timings);
-  {
-    auto scope = timings.measure(Phase::outliner);
-    c.outlined = outliner::run(c.program,
-                               {.mode = options.outline,
-                                .text_codes = options.text_codes,
-                                .math = c.no_math.empty(),
-                                .beside_cells = !options.fuse_operators,
-                                .tops = options.fuse_operators,
-                                .joins = options.fuse_operators && options.fuse_joins,
-                                .not_unique = c.not_unique,
-                                .numbers_as_parameters = options.numbers_as_parameters,
-                                .exact_sums = c.exact_sums,
-                                .sinks = options.fuse_operators && options.fuse_groups,
-                                .not_folded = c.not_folded,
-                                .explain = false},
-                               sink, timings);
-    if (sink.has_errors()) return in_sink;
-    if (options.fuse_operators) c.fusions = outliner::find_fusions(c.outlined);
-  }
+  outline(c, options, sink, timings);
+  if (sink.has_errors()) return Error{Fault::input, ""};
   if (options.until == Stage::outline || c.outlined.kernels.empty()) return c;
   RETURN_IF_ERROR(check_cancelled());
 
   const isa::Target* target = isa::find_target(options.target);
   if (!target) return usage_error("there is no target `{}`", options.target);
-  std::vector<std::string> refused(c.outlined.kernels.size());
-  for (size_t k = 0; k < refused.size(); ++k)
-    if (c.fusions.fuses(k)) refused[k] = "it is part of a fused operator";
-  RETURN_IF_ERROR(generate(c, options, target->sm, math, timings, refused));
+  RETURN_IF_ERROR(generate(c, options, target->sm, math, timings, refused_by_fusions(c)));
   if (options.until == Stage::ptx) return c;
+  if (options.forecast) {
+    RETURN_IF_ERROR(adapt(c, options, target->sm, math, timings));
+    if (c.outlined.kernels.empty()) return c;
+  }
+  std::vector<std::string> refused = refused_by_fusions(c);
 
   switch (options.backend.kind) {
     case Backend::rndn: {

@@ -7,6 +7,7 @@
 // Reentrant: everything is in the arguments; two threads may compile different programs for different targets at once.
 #pragma once
 #include <cstddef>
+#include <functional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -38,6 +39,13 @@ struct Backend {
 };
 bool parse_backend(std::string_view text, Backend& backend);
 
+// What is to be expected of a program's runs.
+struct Forecast {
+  std::vector<codegen::KernelEncodings> forms;  // per kernel: how the elements that it gets and gives will lie
+  std::vector<uint32_t> not_folded;             // groups that will be no folds
+};
+struct Compiled;
+
 struct CompileOptions {
   std::string target = "sm_86";
   const hir::SchemaView* schema = nullptr;
@@ -60,6 +68,8 @@ struct CompileOptions {
   ThreadPool* pool = nullptr;                 // assembles kernels side by side; null: one thread
   assembler::Workspace* workspace = nullptr;  // memory that the assembler takes again; null: its own
   libdevice::Math* math = nullptr;            // read when a program needs it; null: the default one, for this call only
+  // Asked when kernels have their plain PTX, for Stage::cubin: machine code is made for what it says, and for nothing else. None: for plain elements.
+  std::function<Forecast(const Compiled&)> forecast;
 };
 
 struct Compiled {
@@ -79,6 +89,7 @@ struct Compiled {
   bool exact_sums = false;            // no kernel sums floats (outliner::Options)
   std::vector<uint32_t> not_unique;  // joins whose left keys are known to repeat (outliner::Options)
   std::vector<uint32_t> not_folded;  // groups that are known to be no folds
+  std::vector<codegen::KernelEncodings> forms;  // per kernel, what its code is for; none: all plain
 };
 
 // Fails with an empty message when `sink` says what is wrong. A kernel that code generation or our assembler cannot take yet is left out of

@@ -31,6 +31,10 @@ class Tables {
   // A part of the column; here: of tables in which no value is missing.
   virtual Result<std::shared_ptr<const Column>> part(std::string_view table, std::string_view column,
                                                      ColumnPart part) const;
+  // Whether the column is in memory already.
+  virtual bool is_loaded(std::string_view table, std::string_view column) const {
+    return (void)table, (void)column, false;
+  }
   // The key column that foreign keys into this table refer to (its single primary key).
   virtual Result<std::shared_ptr<const Column>> key_column(std::string_view table) const = 0;
   // A hint: these columns will be asked for, and are cheaper to load together.
@@ -65,6 +69,9 @@ class SourceTables final : public Tables {
                                              ColumnPart part) const override;
   Result<std::shared_ptr<const Column>> key_column(std::string_view table) const override;
   Result<void> prefetch(std::string_view table, std::span<const std::string> columns) const override;
+  bool is_loaded(std::string_view table, std::string_view column) const override {
+    return source_->is_loaded(table, column);
+  }
 
  private:
   std::shared_ptr<Source> source_;
@@ -92,6 +99,9 @@ class OverlaidTables final : public Tables {
   }
   Result<std::shared_ptr<const Column>> key_column(std::string_view table) const override {
     return of(table).key_column(table);
+  }
+  bool is_loaded(std::string_view table, std::string_view column) const override {
+    return of(table).is_loaded(table, column);
   }
   Result<void> prefetch(std::string_view table, std::span<const std::string> columns) const override {
     return of(table).prefetch(table, columns);

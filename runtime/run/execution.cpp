@@ -550,6 +550,7 @@ Result<void> Run::interpret(const Step& s) {
 // --- Waiting, and errors ---
 
 Result<void> Run::wait() {
+  if (is_forecast_) return Error{Fault::internal, "a forecast waits for what is not there"};
   if (!pending_) return {};
   pending_ = false;
   RETURN_IF_ERROR(device_.synchronize());

@@ -3,6 +3,7 @@
 //   transfer.cpp        values between host and device
 //   text_transfer.cpp   text: domains of vectors, and bringing several into one
 //   launch.cpp          kernels
+//   forecast.cpp        what a run will do, before there is code
 //   folds.cpp           tables that kernels reduce groups into
 //   lookups.cpp         tables of rows by key, which kernels ask
 //   operator_calls.cpp  SQL operators
@@ -22,6 +23,7 @@
 
 namespace rndn::runtime {
 
+inline constexpr uint64_t least_encoded = 1024;  // elements of a kernel's result that is to have fewer bytes
 inline constexpr size_t most_marks = 1500;  // recorded between two waits; a device keeps at least 2048
 
 class Run {
@@ -29,6 +31,8 @@ class Run {
   Run(Engine::State& engine, Engine::Plan::State& plan, Timings& timings, std::string* printed);
   ~Run();
   Result<std::vector<reference::Value>> execute();
+  // What a run will find, instead of one: no device is used.
+  Forecast forecast();
   // After an error: nothing may still write to what is given back, nor be found by the next run.
   void settle();
   // Launches of library kernels, one entry per kernel.
@@ -104,6 +108,7 @@ class Run {
   Result<void> cells_to_device(const ItemPtr& v);
   Result<void> send(Item& v, const std::byte* from);
   Result<void> send_column(Item& v);
+  const ColumnForm& column_form(const Item& v) const;  // of an item that is a column
   Result<ItemPtr> plain(const ItemPtr& v);
   Result<void> size_to_device(Item& v);
   Result<device::Address> size_slot(uint64_t size);
@@ -120,6 +125,8 @@ class Run {
   bool only_with_literals(const TextClasses::Class& texts, const hir::Function& f,
                           const std::vector<ItemPtr>& inputs) const;
   Result<std::vector<std::string>> decode(Item& v, std::span<const uint32_t> codes);
+  bool expect_domains(const TextClasses& texts, const hir::Function& f, std::vector<ItemPtr>& inputs,
+                      std::vector<DomainPtr>& domains);
 
   Result<DomainPtr> ordered_domain(std::span<const ItemPtr> texts);
   Result<DomainPtr> known_domain(bool ordered, std::vector<DomainPtr> of, std::vector<std::string> literals,
@@ -146,6 +153,8 @@ class Run {
   };
   Result<Geometry> geometry(const outliner::Kernel& kernel, const codegen::KernelCode& code, const hir::Function& f,
                             const std::vector<ItemPtr>& inputs, uint32_t resident_blocks) const;
+  static void set_domains(const TextClasses& texts, const hir::Function& f, std::span<const DomainPtr> domains,
+                          std::span<const ItemPtr> outputs);
   Result<ItemPtr> make_output(const Step& s, size_t i, uint64_t elements, const std::vector<ItemPtr>& inputs);
   Result<KernelVariant*> variant(const Step& s, codegen::KernelEncodings key);
   Result<void> allocate_output(const Step& s, size_t i, Item& made);
@@ -180,6 +189,12 @@ class Run {
                                FoldWay& way) const;
   std::string_view fold_hashed(const codegen::KernelCode::Sink& sink, const FoldInput& in, std::span<const Bounds> keys,
                                FoldWay& way) const;
+  static std::vector<DomainPtr> key_domains(const TextClasses& texts, const codegen::KernelCode::Sink& sink,
+                                            std::span<const DomainPtr> domains);
+  static bool changes_inputs(const codegen::KernelCode& code);
+  bool is_own_fold(int64_t number) const;
+  codegen::KernelEncodings forms_of(const Step& s, std::span<const ItemPtr> inputs, std::span<const ItemPtr> outputs,
+                                    std::span<const FoldWay> ways) const;
   // Its results, as empty tables.
   Result<void> fold_tables(const codegen::KernelCode::Sink& sink, const hir::Function& f, FoldWay& way,
                            std::vector<ItemPtr>& outputs);
@@ -187,6 +202,15 @@ class Run {
   Result<codegen::FoldState> fold_results(const codegen::KernelCode::Sink& sink, FoldWay& way,
                             std::vector<ItemPtr>& outputs, KernelState::Hashed& known);
   Result<void> cannot_fold(const Step& s, int64_t number, std::string_view reason);
+
+  // --- forecast.cpp ---
+  bool forecast_launch(const Step& s, Forecast& found, bool& sure);
+  void expect_results(const Step& s, uint64_t most_rows);
+  ItemPtr as_sent(const ItemPtr& v);
+  std::vector<ItemPtr> least_of(const std::vector<ItemPtr>& inputs, std::span<const uint32_t> slots,
+                                uint64_t& rows) const;
+  bool is_forecast_ = false;
+  std::vector<uint64_t> most_rows_;  // per slot: rows at most, where they or their bounds are unsure; 0: they are not
 
   // --- lookups.cpp ---
   // The words of the table that a kernel asks for, which is filled once for all kernels of the run. Null: there is none for such keys.

@@ -124,10 +124,30 @@ std::string_view Run::fold_hashed(const codegen::KernelCode::Sink& sink, const F
   return {};
 }
 
+// Per key, null: it is no text.
+std::vector<DomainPtr> Run::key_domains(const TextClasses& texts, const codegen::KernelCode::Sink& sink,
+                                        std::span<const DomainPtr> domains) {
+  std::vector<DomainPtr> of_keys;
+  for (hir::VariableId v : sink.keys) {
+    const int c = texts.of[index(v)];
+    of_keys.push_back(c < 0 ? nullptr : domains[static_cast<size_t>(c)]);
+  }
+  return of_keys;
+}
+
+bool Run::changes_inputs(const codegen::KernelCode& code) {
+  return std::any_of(code.starts_as.begin(), code.starts_as.end(), [](int32_t p) { return p >= 0; });
+}
+
+// Of the outliner's making, not of the program's own text.
+bool Run::is_own_fold(int64_t number) const {
+  const std::vector<uint32_t>& folds = plan_.compiled.outlined.folds;
+  return std::find(folds.begin(), folds.end(), number) != folds.end();
+}
+
 // The run ends here, and the program is compiled again. A fold of the program's own text has no other way than the interpreter.
 Result<void> Run::cannot_fold(const Step& s, int64_t number, std::string_view reason) {
-  const std::vector<uint32_t>& folds = plan_.compiled.outlined.folds;
-  if (std::find(folds.begin(), folds.end(), number) == folds.end()) return fall_back(s, reason);
+  if (!is_own_fold(number)) return fall_back(s, reason);
   plan_.unfit.push_back(static_cast<uint32_t>(number));
   return Error{Fault::internal, fmt::format("a group is to be no fold: {}", reason)};
 }

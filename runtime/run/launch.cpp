@@ -144,6 +144,20 @@ Result<void> Run::texts_to_one_domain(KernelState& state, const hir::Function& f
   return {};
 }
 
+// Text results are codes of their class's domain.
+void Run::set_domains(const TextClasses& texts, const hir::Function& f, std::span<const DomainPtr> domains,
+                      std::span<const ItemPtr> outputs) {
+  for (hir::StatementId id : f.blocks[f.body].statements) {
+    const hir::Statement& statement = f.statements[id];
+    if (statement.kind != hir::Statement::return_) continue;
+    for (size_t i = 0; i < outputs.size() && i < statement.results.size(); ++i) {
+      if (!hir::is_text(outputs[i]->type) || statement.results[i].kind != hir::Operand::variable) continue;
+      Item& elements = outputs[i]->kind == Item::cells ? *outputs[i]->parts[0] : *outputs[i];
+      elements.domain = domains[static_cast<size_t>(texts.of[statement.results[i].id])];
+    }
+  }
+}
+
 // Threads: one per element of the geometry; of a list: per element of all cells, and per cell.
 Result<Run::Geometry> Run::geometry(const outliner::Kernel& kernel, const codegen::KernelCode& code,
                                     const hir::Function& f, const std::vector<ItemPtr>& inputs,
@@ -240,8 +254,7 @@ Item& elements_of(Item& v) { return v.kind == Item::cells ? *v.parts[0] : v; }
 // The form of a kernel's result: fewer bytes where bounds allow it and there are many. Numbers of 64 bits become numbers of 32, which all operators
 // and sorts know, and which most bounds allow.
 encodings::Stored form_of_result(const Item& v) {
-  constexpr uint64_t many = 1024;
-  if (v.capacity < many) return {};
+  if (v.capacity < least_encoded) return {};
   if (hir::is_text(v.type)) {
     if (!v.domain) return {};
     const encodings::Facts facts{
@@ -256,14 +269,31 @@ encodings::Stored form_of_result(const Item& v) {
 
 }  // namespace
 
-// The kernel's code for elements in these forms, made when they first come so.
-Result<KernelVariant*> Run::variant(const Step& s, codegen::KernelEncodings key) {
+// How the elements of a launch lie; sets the forms of its results.
+codegen::KernelEncodings Run::forms_of(const Step& s, std::span<const ItemPtr> inputs,
+                                       std::span<const ItemPtr> outputs, std::span<const FoldWay> ways) const {
+  const codegen::KernelCode& code = plan_.compiled.code.kernels[s.kernel];
+  codegen::KernelEncodings key;
+  for (const ItemPtr& input : inputs) key.parameters.push_back(elements_of(*input).stored);
+  for (size_t i = 0; i < outputs.size(); ++i) {
+    Item& elements = elements_of(*outputs[i]);
+    const bool copied = i < s.outputs.size() && s.outputs[i] != no_slot && plan_.copied[s.outputs[i]];
+    if (!copied && i < code.may_be_encoded.size() && code.may_be_encoded[i]) elements.stored = form_of_result(elements);
+    key.results.push_back(elements.stored);
+  }
+  for (const FoldWay& way : ways) key.hashed.push_back(way.key_word);
   for (std::vector<encodings::Stored>* forms : {&key.parameters, &key.results})
     while (!forms->empty() && forms->back() == encodings::Stored{}) forms->pop_back();
   while (!key.hashed.empty() && key.hashed.back().empty()) key.hashed.pop_back();
+  return key;
+}
+
+// The kernel's code for elements in these forms, made when they first come so.
+Result<KernelVariant*> Run::variant(const Step& s, codegen::KernelEncodings key) {
   KernelState& state = plan_.kernels[s.kernel];
   for (const auto& known : state.variants)
     if (known->encodings == key) return known.get();
+  ++state.report.late;
   auto made = std::make_unique<KernelVariant>();
   auto again = compile_kernel(plan_.compiled, s.kernel, key, timings_);
   if (!again) {  // its plain form has code
@@ -388,15 +418,10 @@ Result<void> Run::launch(const Step& s) {
   std::vector<ItemPtr> outputs(f.result_types.size());
   std::vector<FoldWay> ways(common.sinks.size());
   state.hashed.resize(ways.size());
-  const bool changes_inputs = std::any_of(common.starts_as.begin(), common.starts_as.end(), [](int32_t p) { return p >= 0; });
   for (size_t k = 0; k < ways.size(); ++k) {
     const codegen::KernelCode::Sink& sink = common.sinks[k];
-    std::vector<DomainPtr> key_domains;
-    for (hir::VariableId v : sink.keys) {
-      const int c = state.texts.of[index(v)];
-      key_domains.push_back(c < 0 ? nullptr : domains[static_cast<size_t>(c)]);
-    }
-    const FoldInput in{f, g.elements, bounds, key_domains, !changes_inputs, state.hashed[k].slots};
+    const std::vector<DomainPtr> of_keys = key_domains(state.texts, sink, domains);
+    const FoldInput in{f, g.elements, bounds, of_keys, !changes_inputs(common), state.hashed[k].slots};
     if (const std::string_view unfit = fold_way(sink, in, ways[k]); !unfit.empty())
       return cannot_fold(s, sink.number, unfit);
     RETURN_IF_ERROR(fold_tables(sink, f, ways[k], outputs));
@@ -418,26 +443,10 @@ Result<void> Run::launch(const Step& s) {
     }
   }
   set_bounds(f, bounds, outputs);
-  for (hir::StatementId id : f.blocks[f.body].statements) {  // text results are codes of their class's domain
-    const hir::Statement& statement = f.statements[id];
-    if (statement.kind != hir::Statement::return_) continue;
-    for (size_t i = 0; i < outputs.size() && i < statement.results.size(); ++i) {
-      if (!hir::is_text(outputs[i]->type) || statement.results[i].kind != hir::Operand::variable) continue;
-      Item& elements = outputs[i]->kind == Item::cells ? *outputs[i]->parts[0] : *outputs[i];
-      elements.domain = domains[static_cast<size_t>(state.texts.of[statement.results[i].id])];
-    }
-  }
-  codegen::KernelEncodings forms;
-  for (const ItemPtr& input : inputs) forms.parameters.push_back(elements_of(*input).stored);
-  for (size_t i = 0; i < outputs.size(); ++i) {
-    Item& elements = elements_of(*outputs[i]);
-    const bool copied = i < s.outputs.size() && s.outputs[i] != no_slot && plan_.copied[s.outputs[i]];
-    if (!copied && i < common.may_be_encoded.size() && common.may_be_encoded[i])
-      elements.stored = form_of_result(elements);
-    forms.results.push_back(elements.stored);
-    if (!outputs[i]->data && !elements.data) RETURN_IF_ERROR(allocate_output(s, i, *outputs[i]));
-  }
-  for (const FoldWay& way : ways) forms.hashed.push_back(way.key_word);
+  set_domains(state.texts, f, domains, outputs);
+  codegen::KernelEncodings forms = forms_of(s, inputs, outputs, ways);
+  for (size_t i = 0; i < outputs.size(); ++i)
+    if (!outputs[i]->data && !elements_of(*outputs[i]).data) RETURN_IF_ERROR(allocate_output(s, i, *outputs[i]));
   ASSIGN_OR_RETURN(KernelVariant* const variant, this->variant(s, std::move(forms)));
   const codegen::KernelCode& code = variant->code;
   variant->describe(state.report);

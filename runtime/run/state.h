@@ -202,6 +202,7 @@ struct Engine::Plan::State {
 
   State(const Compiled& c, const SourceManager& s, const EngineOptions& o, Engine::State& e);
   ~State();
+  void lay_out();  // what hangs on the program alone: steps, whole_program, columns, copied, texts of kernels
 };
 
 }  // namespace rndn::runtime

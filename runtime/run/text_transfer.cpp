@@ -232,6 +232,34 @@ Result<DomainPtr> Run::known_domain(bool ordered, std::vector<DomainPtr> of, std
   return domain;
 }
 
+// What becomes of the inputs in texts_to_one_domain, for a forecast: `domains` gets one that has as many codes at
+// least, and inputs that are translated their form. False: there may be more of them.
+bool Run::expect_domains(const TextClasses& texts, const hir::Function& f, std::vector<ItemPtr>& inputs,
+                         std::vector<DomainPtr>& domains) {
+  domains.assign(texts.classes.size(), nullptr);
+  bool sure = true;
+  for (const bool second : {false, true})
+    for (size_t i = 0; i < inputs.size(); ++i) {
+      const int c = texts.of[index(f.parameters[i])];
+      if (c < 0) continue;
+      DomainPtr& all = domains[static_cast<size_t>(c)];
+      const bool is_vector = inputs[i]->kind == Item::vector;
+      ItemPtr& v = is_vector ? inputs[i] : inputs[i]->parts[0];
+      if (!second) {
+        if (v->domain && (!all || v->domain->count() > all->count())) all = v->domain;
+        continue;
+      }
+      const TextClasses::Class& needs = texts.classes[static_cast<size_t>(c)];
+      const bool stays = v->domain && v->domain == all && !needs.ordered && (!needs.compared || all->is_distinct());
+      sure &= stays || looked_up(*v) || !(needs.escapes || needs.among_rows);
+      if (stays || !is_vector) continue;
+      v = std::make_shared<Item>(*v);
+      v->stored = {};
+      if (!looked_up(*v)) v->bounds = {};
+    }
+  return sure;
+}
+
 // The same texts as codes of `domain`: `v` itself, or an item that `v` remembers.
 Result<ItemPtr> Run::in_domain(const ItemPtr& v, const DomainPtr& domain) {
   if (recording_) held_domains_.push_back(domain);  // it keeps the tables that translate into it

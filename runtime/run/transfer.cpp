@@ -258,11 +258,15 @@ Result<void> Run::to_device(const ItemPtr& item) {
   return size_to_device(v);
 }
 
-// A column, in the form that is chosen for it.
-Result<void> Run::send_column(Item& v) {
+const ColumnForm& Run::column_form(const Item& v) const {
   const RowsReferred rows_of =
       v.foreign_rows ? RowsReferred(static_cast<uint64_t>(v.bounds.max) + 1) : std::nullopt;
-  const ColumnForm& form = engine_.forms.of(v.column, rows_of, plan_.options.encode, engine_.pool);
+  return engine_.forms.of(v.column, rows_of, plan_.options.encode, engine_.pool);
+}
+
+// A column, in the form that is chosen for it.
+Result<void> Run::send_column(Item& v) {
+  const ColumnForm& form = column_form(v);
   v.stored = form.stored;
   const auto& own = v.foreign_rows ? v.column->foreign_rows : v.column->data;
   if (!form.bytes && own) {

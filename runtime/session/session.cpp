@@ -290,6 +290,9 @@ Result<Session::Ready*> Session::prepare(const NamedSource& program, const RunOp
     if (run.own_target) options.target = device->info().target;
     if (options.backend.kind == Backend::driver && device->info().is_simulator)
       return usage_error("--backend driver needs a GPU: the simulator has no PTX compiler");
+    options.forecast = [this, &tables, engine = run.engine](const Compiled& c) {
+      return engine_->forecast(c, sources_, engine, tables);
+    };
   }
   DiagnosticSink sink;
   auto compiled = compile(ready->file, sources_, options, sink, timings);

@@ -1,0 +1,221 @@
+// What a run will do, told from the columns that it reads, before its kernels have machine code: in which forms their
+// elements will lie, which is what their code hangs on, and which groups will be no folds. So a first run has its
+// kernels assembled side by side, in one module, and only those that it launches.
+//
+// In: a program whose kernels have PTX for plain elements, columns that are in memory. Out: runtime/compiler/compile.h,
+// Forecast. The steps are walked as a run walks them, on the same values without device memory, by the functions that
+// a run uses (bounds_in, geometry, fold_way, make_output, forms_of). What an operator or the host will give is taken to
+// be as long as it can be, groups to be few, as most are. Forms are checked where a kernel is launched: what comes in
+// another one costs code of its own. A fold is given up here only where it would be whatever is unsure turns out to be.
+//
+// Cost: of a walk over the steps; nothing is read but columns' statistics. Left out: kernels of lists that lie on the
+// host, and what reads a value of them.
+#include <algorithm>
+
+#include "frontend/builtins.h"
+#include "runtime/run/execution.h"
+
+namespace rndn::runtime {
+
+using hir::BasicType;
+
+namespace {
+
+bool is_on_host_alone(const Item& v) {
+  return v.kind == Item::list || (v.kind == Item::cells && v.parts.empty());
+}
+
+uint64_t longest_of(const ItemPtr& v) {
+  if (!v) return 0;
+  uint64_t longest = v->capacity;
+  if (v->kind != Item::table)
+    for (const ItemPtr& part : v->parts) longest = std::max(longest, longest_of(part));
+  return longest;
+}
+
+Bounds rows_below(uint64_t rows) { return {0, static_cast<int64_t>(std::max<uint64_t>(1, rows)) - 1}; }
+
+}  // namespace
+
+Forecast Run::forecast() {
+  Forecast found;
+  found.forms.resize(plan_.compiled.outlined.kernels.size());
+  is_forecast_ = true;
+  most_rows_.assign(slots_.size(), 0);
+  for (const Step& s : plan_.steps.steps) {
+    if (s.kind == Step::results) break;
+    bool known = true, sure = true;
+    uint64_t rows = 0;
+    for (uint32_t slot : s.inputs) {
+      known &= slots_[slot] != nullptr;
+      sure &= most_rows_[slot] == 0;
+      rows = std::max({rows, most_rows_[slot], longest_of(slots_[slot])});
+    }
+    std::vector<Value> none;
+    switch (s.kind) {
+      case Step::copy:
+      case Step::load_table:
+      case Step::column_value:
+      case Step::column_valid:
+      case Step::check_cast:
+      case Step::list:
+      case Step::table:
+      case Step::keys:
+      case Step::values:
+      case Step::fetch:
+      case Step::index_list:
+      case Step::raze: known = known && step(s, none).ok(); break;
+      case Step::launch: known = known && forecast_launch(s, found, sure); break;
+      default: known = false; break;
+    }
+    if (!known) expect_results(s, rows);
+    for (uint32_t slot : s.outputs)
+      if (slot != no_slot) most_rows_[slot] = known && sure ? 0 : std::max<uint64_t>(1, rows);
+  }
+  is_forecast_ = false;
+  return found;
+}
+
+// What the step's results may be: of the types of their variables, of at most so many rows, from as many.
+void Run::expect_results(const Step& s, uint64_t most_rows) {
+  uint64_t rows = most_rows;
+  if (s.kind == Step::aggregate || s.kind == Step::group) rows = std::min(rows, least_encoded - 1);
+  if (s.kind == Step::order && s.inputs.size() == 3 && slots_[s.inputs[2]])  // that many
+    if (const Bounds top = slots_[s.inputs[2]]->bounds; top.known() && top.min == top.max)
+      rows = std::min(rows, static_cast<uint64_t>(std::max<int64_t>(0, top.max)));
+  const auto row_numbers = [&] {
+    ItemPtr made = new_vector(BasicType::i64, rows, false);
+    made->bounds = rows_below(most_rows);
+    return made;
+  };
+  const hir::Function& main = program().functions[program().main];
+  for (size_t i = 0; i < s.outputs.size(); ++i) {
+    const uint32_t slot = s.outputs[i];
+    if (slot == no_slot) continue;
+    ItemPtr& made = slots_[slot];
+    made = nullptr;
+    BasicType type{};
+    bool is_list = false;
+    const bool has_type = slot < main.variables.size() &&
+                          element_type(*program().types, main.variables[static_cast<hir::VariableId>(slot)].type,
+                                       type, is_list);
+    switch (s.kind) {
+      case Step::group: {
+        ItemPtr cells = parts_item(Item::cells, {row_numbers()});
+        cells->type = BasicType::i64;
+        cells->capacity = rows;
+        made = parts_item(Item::dict, {row_numbers(), std::move(cells)});
+        break;
+      }
+      case Step::join: made = parts_item(Item::list, {row_numbers(), row_numbers()}); break;
+      case Step::order:
+      case Step::unique:
+      case Step::index_of: made = row_numbers(); break;
+      case Step::aggregate:
+        made = i == 0 ? row_numbers() : new_vector(s.reductions[i - 1].type, rows, false);
+        break;
+      case Step::length:
+      case Step::len:
+        if (!has_type || type != BasicType::i64 || is_list) break;
+        made = new_vector(type, 1, true);
+        made->bounds = {0, static_cast<int64_t>(rows)};
+        break;
+      default:
+        if (!has_type) break;
+        made = new_vector(type, rows, false);
+        if (is_list) {
+          made = parts_item(Item::cells, {made});
+          made->type = type;
+          made->capacity = rows;
+        }
+        break;
+    }
+  }
+}
+
+// The vector as to_device will leave it; what the run has of it stays as it is.
+ItemPtr Run::as_sent(const ItemPtr& v) {
+  if (v->kind != Item::vector || v->data || (!v->column && !v->host)) return v;
+  auto sent = std::make_shared<Item>(*v);
+  sent->stored = {};
+  if (hir::is_text(v->type) && v->column) sent->domain = domain_of(*sent);
+  if (v->column && !sent->codes_are_rows) sent->stored = column_form(*v).stored;
+  return sent;
+}
+
+// With the least bounds for what is unsure, and as many rows as there can be.
+std::vector<ItemPtr> Run::least_of(const std::vector<ItemPtr>& inputs, std::span<const uint32_t> slots,
+                                   uint64_t& rows) const {
+  std::vector<ItemPtr> least = inputs;
+  for (size_t i = 0; i < least.size(); ++i) {
+    rows = std::max(rows, most_rows_[slots[i]]);
+    if (most_rows_[slots[i]] == 0) continue;
+    least[i] = std::make_shared<Item>(*least[i]);
+    ItemPtr& elements = least[i]->kind == Item::cells ? least[i]->parts[0] : least[i];
+    elements = std::make_shared<Item>(*elements);
+    elements->bounds = {0, 0};
+  }
+  return least;
+}
+
+// False: there is no telling what it gives. `sure`: whether all that it hangs on is sure.
+bool Run::forecast_launch(const Step& s, Forecast& found, bool& sure) {
+  const outliner::Kernel& kernel = plan_.compiled.outlined.kernels[s.kernel];
+  const hir::Function& f = program().functions[kernel.function];
+  const codegen::KernelCode& code = plan_.compiled.code.kernels[s.kernel];
+  std::vector<ItemPtr> inputs;
+  for (uint32_t slot : s.inputs) {
+    if (is_on_host_alone(*slots_[slot])) return false;
+    inputs.push_back(as_sent(slots_[slot]));
+  }
+  std::vector<DomainPtr> domains;
+  sure &= expect_domains(plan_.kernels[s.kernel].texts, f, inputs, domains);
+  const auto launched = geometry(kernel, code, f, inputs, 1);
+  if (!launched) return false;
+  const uint64_t elements = launched->elements;
+  const std::vector<VariableBounds> bounds = bounds_in(program(), f, elements, inputs);
+
+  std::vector<ItemPtr> outputs(f.result_types.size());
+  std::vector<FoldWay> ways(code.sinks.size());
+  for (size_t k = 0; k < ways.size(); ++k) {
+    const codegen::KernelCode::Sink& sink = code.sinks[k];
+    const std::vector<DomainPtr> of_keys = key_domains(plan_.kernels[s.kernel].texts, sink, domains);
+    const FoldInput in{f, elements, bounds, of_keys, !changes_inputs(code), 0};
+    if (!fold_way(sink, in, ways[k]).empty()) {
+      uint64_t rows = elements;
+      const std::vector<ItemPtr> least_inputs = least_of(inputs, s.inputs, rows);
+      const std::vector<VariableBounds> least_bounds = bounds_in(program(), f, rows, least_inputs);
+      const FoldInput least{f, rows, least_bounds, of_keys, !changes_inputs(code), 0};
+      FoldWay none;
+      if (is_own_fold(sink.number) && !fold_way(sink, least, none).empty()) found.not_folded.push_back(static_cast<uint32_t>(sink.number));
+      return false;
+    }
+    sure &= !ways[k].hashed();
+    for (const codegen::KernelCode::Sink::Table& t : sink.tables)
+      outputs[t.result] =
+          new_vector(program().types->basic_of(f.result_types[t.result]), ways[k].entries(), !ways[k].hashed());
+  }
+  for (size_t i = 0; i < outputs.size(); ++i) {
+    if (outputs[i]) continue;
+    const int32_t start = i < code.starts_as.size() ? code.starts_as[i] : -1;
+    if (start >= 0) {
+      ItemPtr& from = inputs[static_cast<size_t>(start)];
+      from = std::make_shared<Item>(*from);
+      from->stored = {};
+      outputs[i] = new_vector(from->type, from->capacity, from->exact);
+      outputs[i]->size_id = from->size_id;
+      continue;
+    }
+    auto made = make_output(s, i, elements, inputs);
+    if (!made) return false;
+    outputs[i] = *std::move(made);
+  }
+  set_bounds(f, bounds, outputs);
+  set_domains(plan_.kernels[s.kernel].texts, f, domains, outputs);
+  codegen::KernelEncodings key = forms_of(s, inputs, outputs, ways);
+  if (codegen::KernelEncodings& first = found.forms[s.kernel]; first == codegen::KernelEncodings{}) first = std::move(key);
+  for (size_t i = 0; i < s.outputs.size(); ++i) assign(s.outputs[i], outputs[i]);
+  return true;
+}
+
+}  // namespace rndn::runtime

@@ -1,0 +1,70 @@
+// First runs of the TPC-H queries in SQL: what machine code they have made, and when. Kernels come with the code that
+// was foreseen from the columns (runtime/run/forecast.cpp), all of a query's in one module; what a launch has to make
+// besides, and what was made for nothing, is counted. The counts repeat exactly and may only go down.
+#include <gtest/gtest.h>
+
+#include "libraries/base/system/files.h"
+#include "runtime/session/session.h"
+#include "tests/planner/support.h"
+#include "tpch/source.h"
+
+namespace rndn::runtime {
+namespace {
+
+using planner::installed, planner::installed_folder;
+
+struct Made {
+  size_t launched = 0;  // kernels
+  size_t late = 0;      // codes that launches made
+  size_t unused = 0;    // codes that were foreseen and that no launch had use for
+  size_t again = 0;     // programs that were compiled anew in the run, since what was foreseen of a group was wrong
+  auto operator<=>(const Made&) const = default;
+};
+
+// Every query once in one session.
+Made first_runs(unsigned threads, std::vector<std::string>& late) {
+  auto source = tpch::open_source("tpch:0.01", {.progress = false});
+  EXPECT_TRUE(source) << source.error().message;
+  auto device = DeviceChoice::start("sim", "", [](const std::string&) {});
+  EXPECT_TRUE(device);
+  Session session(*source, *std::move(device),
+                  SessionOptions{.planner = installed(), .say = [](const std::string&) {}});
+  Made made;
+  for (int query = 1; query <= 22; ++query) {
+    const auto text = read_file(fmt::format("{}/tpch/sql/q{:02}.sql", RNDN_SOURCE_DIR, query));
+    EXPECT_TRUE(text);
+    RunOptions options;
+    options.threads = threads;
+    options.reports = true;
+    const auto outcome = session.run(split_sql("q", "q.sql", *text)[0], options);
+    EXPECT_TRUE(outcome) << outcome.error().message;
+    if (!outcome) continue;
+    uint64_t begin = UINT64_MAX;
+    for (const Timings::Event& e : outcome->reports[0].timings.events()) {
+      if (e.phase == Phase::overhead && e.detail == "run") begin = std::min(begin, e.start_ns);
+      made.again += e.phase == Phase::outliner && e.start_ns > begin;
+    }
+    for (const KernelReport& k : outcome->reports[0].kernels) {
+      if (k.kind != "outlined") continue;
+      made.launched += k.launches > 0;
+      made.late += k.late;
+      made.unused += k.late >= k.launches;
+      if (k.late) late.push_back(fmt::format("q{:02} {}", query, k.name));
+    }
+  }
+  return made;
+}
+
+TEST(FirstRuns, HaveTheCodeThatWasForeseen) {
+  REQUIRE_PLANNER();
+  std::vector<std::string> late;
+  const Made made = first_runs(1, late);
+  EXPECT_LE(made.late, 0u) << fmt::format("{}", fmt::join(late, ", "));
+  EXPECT_LE(made.unused, 0u);
+  EXPECT_LE(made.again, 0u);
+  EXPECT_GE(made.launched, 100u) << "what was foreseen ran";
+  EXPECT_EQ(first_runs(2, late), made) << "it hangs on the number of threads";
+}
+
+}  // namespace
+}  // namespace rndn::runtime
