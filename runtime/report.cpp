@@ -34,9 +34,9 @@ std::string run_json(const RunReport& r) {
     out += fmt::format(
         "{}\n  "
         "{{\"name\":{},\"kind\":{},\"registers\":{},\"shared_bytes\":{},\"instructions\":{},\"launches\":{},\"ns\":{},"
-        "\"floor_bytes\":{}}}",
+        "\"floor_bytes\":{}{}}}",
         i ? "," : "", json_string(k.name), json_string(k.kind), k.registers, k.shared_bytes, k.instructions, k.launches,
-        k.ns, k.floor_bytes);
+        k.ns, k.floor_bytes, k.late ? fmt::format(",\"late\":{}", k.late) : "");
   }
   out += "]";
   if (r.texts_walked) out += fmt::format(",\n \"texts_walked\":{}", r.texts_walked);

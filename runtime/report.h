@@ -15,9 +15,9 @@ struct KernelReport {
   std::string kind = "outlined";                               // outlined | fused | library
   uint32_t registers = 0, shared_bytes = 0, instructions = 0;  // instructions: 0 when another compiler made the code
   uint32_t launches = 0;
-  uint32_t late = 0;           // codes that were made in the run, since vectors came in other forms than was foreseen
   uint64_t ns = 0;           // device time of all launches
   uint64_t floor_bytes = 0;  // bytes that one launch must move at least
+  uint32_t late = 0;         // codes that launches of the run made: vectors came in forms that were not foreseen
 };
 
 // One run of one program.

@@ -1,15 +1,18 @@
-// What a run will do, told from the columns that it reads, before its kernels have machine code: in which forms their
-// elements will lie, which is what their code hangs on, and which groups will be no folds. So a first run has its
-// kernels assembled side by side, in one module, and only those that it launches.
+// What a run will do, told from the columns that it reads, before its kernels have machine code: in
+// which forms their elements will lie, which is what their code hangs on, and which groups will be
+// no folds. So a first run has its kernels assembled side by side, in one module, and only those
+// that it launches.
 //
-// In: a program whose kernels have PTX for plain elements, columns that are in memory. Out: runtime/compiler/compile.h,
-// Forecast. The steps are walked as a run walks them, on the same values without device memory, by the functions that
-// a run uses (bounds_in, geometry, fold_way, make_output, forms_of). What an operator or the host will give is taken to
-// be as long as it can be, groups to be few, as most are. Forms are checked where a kernel is launched: what comes in
-// another one costs code of its own. A fold is given up here only where it would be whatever is unsure turns out to be.
+// In: a program whose kernels have PTX for plain elements, columns that are in memory. Out: a
+// Forecast (runtime/compiler/compile.h). The steps are walked as a run walks them, on the same
+// values without device memory, by the functions that a run uses (bounds_in, geometry, fold_way,
+// make_output, forms_of). What an operator or the host will give is taken to be as long as it can
+// be, groups to be few, as most are. Forms are checked where a kernel is launched: what comes in
+// another one costs code of its own. A fold is given up here only where it would be whatever is
+// unsure turns out to be.
 //
-// Cost: of a walk over the steps; nothing is read but columns' statistics. Left out: kernels of lists that lie on the
-// host, and what reads a value of them.
+// Cost: of a walk over the steps; nothing is read but columns' statistics. Left out: kernels of
+// lists that lie on the host, and what reads a value of them.
 #include <algorithm>
 
 #include "frontend/builtins.h"
@@ -21,8 +24,30 @@ using hir::BasicType;
 
 namespace {
 
-bool is_on_host_alone(const Item& v) {
-  return v.kind == Item::list || (v.kind == Item::cells && v.parts.empty());
+// As kernels take it: a vector, or a list in one piece.
+bool is_for_kernels(const Item& v) {
+  return v.kind == Item::vector || (v.kind == Item::cells && !v.parts.empty());
+}
+
+// Whether results of the step have no more rows than its arguments.
+bool keeps_rows(Step::Kind kind) {
+  switch (kind) {
+    case Step::order:
+    case Step::group:
+    case Step::aggregate:
+    case Step::unique:
+    case Step::member:
+    case Step::index_of:
+    case Step::scan:
+    case Step::like:
+    case Step::sub_string:
+    case Step::text_map:
+    case Step::drop:
+    case Step::length:
+    case Step::len:
+    case Step::launch: return true;
+    default: return false;
+  }
 }
 
 uint64_t longest_of(const ItemPtr& v) {
@@ -33,7 +58,9 @@ uint64_t longest_of(const ItemPtr& v) {
   return longest;
 }
 
-Bounds rows_below(uint64_t rows) { return {0, static_cast<int64_t>(std::max<uint64_t>(1, rows)) - 1}; }
+Bounds rows_below(uint64_t rows) {
+  return {0, static_cast<int64_t>(std::max<uint64_t>(1, rows)) - 1};
+}
 
 }  // namespace
 
@@ -69,14 +96,16 @@ Forecast Run::forecast() {
       default: known = false; break;
     }
     if (!known) expect_results(s, rows);
+    const uint64_t most = known || keeps_rows(s.kind) ? rows : data::longest_vector;
     for (uint32_t slot : s.outputs)
-      if (slot != no_slot) most_rows_[slot] = known && sure ? 0 : std::max<uint64_t>(1, rows);
+      if (slot != no_slot) most_rows_[slot] = known && sure ? 0 : std::max<uint64_t>(1, most);
   }
   is_forecast_ = false;
   return found;
 }
 
-// What the step's results may be: of the types of their variables, of at most so many rows, from as many.
+// What the step's results may be: of the types of their variables, with as many rows as its
+// longest argument may have, or fewer.
 void Run::expect_results(const Step& s, uint64_t most_rows) {
   uint64_t rows = most_rows;
   if (s.kind == Step::aggregate || s.kind == Step::group) rows = std::min(rows, least_encoded - 1);
@@ -96,9 +125,10 @@ void Run::expect_results(const Step& s, uint64_t most_rows) {
     made = nullptr;
     BasicType type{};
     bool is_list = false;
-    const bool has_type = slot < main.variables.size() &&
-                          element_type(*program().types, main.variables[static_cast<hir::VariableId>(slot)].type,
-                                       type, is_list);
+    const bool has_type =
+        slot < main.variables.size() &&
+        element_type(*program().types, main.variables[static_cast<hir::VariableId>(slot)].type,
+                     type, is_list);
     switch (s.kind) {
       case Step::group: {
         ItemPtr cells = parts_item(Item::cells, {row_numbers()});
@@ -144,8 +174,8 @@ ItemPtr Run::as_sent(const ItemPtr& v) {
 }
 
 // With the least bounds for what is unsure, and as many rows as there can be.
-std::vector<ItemPtr> Run::least_of(const std::vector<ItemPtr>& inputs, std::span<const uint32_t> slots,
-                                   uint64_t& rows) const {
+std::vector<ItemPtr> Run::least_of(const std::vector<ItemPtr>& inputs,
+                                   std::span<const uint32_t> slots, uint64_t& rows) const {
   std::vector<ItemPtr> least = inputs;
   for (size_t i = 0; i < least.size(); ++i) {
     rows = std::max(rows, most_rows_[slots[i]]);
@@ -165,7 +195,7 @@ bool Run::forecast_launch(const Step& s, Forecast& found, bool& sure) {
   const codegen::KernelCode& code = plan_.compiled.code.kernels[s.kernel];
   std::vector<ItemPtr> inputs;
   for (uint32_t slot : s.inputs) {
-    if (is_on_host_alone(*slots_[slot])) return false;
+    if (!is_for_kernels(*slots_[slot])) return false;
     inputs.push_back(as_sent(slots_[slot]));
   }
   std::vector<DomainPtr> domains;
@@ -179,7 +209,8 @@ bool Run::forecast_launch(const Step& s, Forecast& found, bool& sure) {
   std::vector<FoldWay> ways(code.sinks.size());
   for (size_t k = 0; k < ways.size(); ++k) {
     const codegen::KernelCode::Sink& sink = code.sinks[k];
-    const std::vector<DomainPtr> of_keys = key_domains(plan_.kernels[s.kernel].texts, sink, domains);
+    const std::vector<DomainPtr> of_keys =
+        key_domains(plan_.kernels[s.kernel].texts, sink, domains);
     const FoldInput in{f, elements, bounds, of_keys, !changes_inputs(code), 0};
     if (!fold_way(sink, in, ways[k]).empty()) {
       uint64_t rows = elements;
@@ -187,13 +218,14 @@ bool Run::forecast_launch(const Step& s, Forecast& found, bool& sure) {
       const std::vector<VariableBounds> least_bounds = bounds_in(program(), f, rows, least_inputs);
       const FoldInput least{f, rows, least_bounds, of_keys, !changes_inputs(code), 0};
       FoldWay none;
-      if (is_own_fold(sink.number) && !fold_way(sink, least, none).empty()) found.not_folded.push_back(static_cast<uint32_t>(sink.number));
+      if (is_own_fold(sink.number) && !fold_way(sink, least, none).empty())
+        found.not_folded.push_back(static_cast<uint32_t>(sink.number));
       return false;
     }
     sure &= !ways[k].hashed();
     for (const codegen::KernelCode::Sink::Table& t : sink.tables)
-      outputs[t.result] =
-          new_vector(program().types->basic_of(f.result_types[t.result]), ways[k].entries(), !ways[k].hashed());
+      outputs[t.result] = new_vector(program().types->basic_of(f.result_types[t.result]),
+                                     ways[k].entries(), !ways[k].hashed());
   }
   for (size_t i = 0; i < outputs.size(); ++i) {
     if (outputs[i]) continue;
@@ -213,7 +245,8 @@ bool Run::forecast_launch(const Step& s, Forecast& found, bool& sure) {
   set_bounds(f, bounds, outputs);
   set_domains(plan_.kernels[s.kernel].texts, f, domains, outputs);
   codegen::KernelEncodings key = forms_of(s, inputs, outputs, ways);
-  if (codegen::KernelEncodings& first = found.forms[s.kernel]; first == codegen::KernelEncodings{}) first = std::move(key);
+  if (codegen::KernelEncodings& first = found.forms[s.kernel]; first == codegen::KernelEncodings{})
+    first = std::move(key);
   for (size_t i = 0; i < s.outputs.size(); ++i) assign(s.outputs[i], outputs[i]);
   return true;
 }

@@ -5,8 +5,8 @@
 // second by the clock.
 //
 // usage: bench_files DIR [ROUNDS] [rndn|duckdb]          one side alone: for a profiler
-//        bench_files DIR ROUNDS columns                  rndn's reader, column by column: time of all
-//                                                        cores per value, the least of the rounds
+//        bench_files DIR ROUNDS columns     rndn's reader, column by column: time of all cores per
+//                                           value, the least of the rounds
 #include <fmt/format.h>
 #include <sys/resource.h>
 
@@ -89,7 +89,8 @@ int by_columns(const std::vector<std::string>& paths, int rounds) {
 
 int main(int count, char** arguments) {
   const std::string_view only = count > 3 ? arguments[3] : "";
-  if (count < 2 || count > 4 || (count == 4 && only != "rndn" && only != "duckdb" && only != "columns")) {
+  if (count < 2 || count > 4 ||
+      (count == 4 && only != "rndn" && only != "duckdb" && only != "columns")) {
     std::fputs("usage: bench_files DIR [ROUNDS] [rndn|duckdb|columns]\n", stderr);
     return 2;
   }

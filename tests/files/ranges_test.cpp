@@ -151,7 +151,8 @@ TEST_F(Ranges, FiltersLeaveRowGroups) {
     EXPECT_EQ(run(*some, query(file)), expected) << filter;
     EXPECT_EQ(run(*some, query(file)), expected) << filter << ", again";
     // Some rows are not all: whoever needs all gets them.
-    EXPECT_EQ(run(*some, "SELECT count(*) AS n, sum(k) AS k FROM '$" + file + "'"), of_all) << filter;
+    EXPECT_EQ(run(*some, "SELECT count(*) AS n, sum(k) AS k FROM '$" + file + "'"), of_all)
+        << filter;
     EXPECT_EQ(run(*some, query(file)), expected) << filter << ", after all";
     fs::remove(folder_ + file);
   }

@@ -1,6 +1,7 @@
-// First runs of the TPC-H queries in SQL: what machine code they have made, and when. Kernels come with the code that
-// was foreseen from the columns (runtime/run/forecast.cpp), all of a query's in one module; what a launch has to make
-// besides, and what was made for nothing, is counted. The counts repeat exactly and may only go down.
+// First runs of the TPC-H queries in SQL: what machine code they have made, and when. Kernels come
+// with the code that was foreseen from the columns (runtime/run/forecast.cpp), all of a query's in
+// one module; what a launch has to make besides, and what was made for nothing, is counted. The
+// counts repeat exactly and may only go down.
 #include <gtest/gtest.h>
 
 #include "libraries/base/system/files.h"
@@ -17,7 +18,7 @@ struct Made {
   size_t launched = 0;  // kernels
   size_t late = 0;      // codes that launches made
   size_t unused = 0;    // codes that were foreseen and that no launch had use for
-  size_t again = 0;     // programs that were compiled anew in the run, since what was foreseen of a group was wrong
+  size_t again = 0;     // programs compiled anew in the run: a group was foreseen as it was not
   auto operator<=>(const Made&) const = default;
 };
 
