@@ -3,10 +3,12 @@
 // In: main with its calls replaced, and its shapes. Out: a main of which those orders are rewritten, where there are any.
 // The permutation o and what is gathered by it element by element (index(x, o), x as long as o) are *heads*: their first k elements stay what
 // they are when o is cut behind its k-th. An order is rewritten when all uses of all its heads come to the same with the cut ones:
-//   len(head)                  whose only use is `range`, whose positions are only compared with k: lt(positions, k) and its mirror
-//                              images, which gives a mask that only `where` and `compress` read
+//   len(head)                  whose uses are `range`, whose positions are only compared with k: lt(positions, k) and its mirror
+//                              images, which gives a mask that only `where` and `compress` read; and the smaller of itself and k,
+//                              select(lt(len, k), len, k) and its mirror images, which only `take` reads
 //   index(x, o)                another head, where x has the length of o, so that no index error is lost
 //   index(head, where(mask)), compress(mask, head), compress(mask, positions), take(k, head) with k >= 0
+//   take(smaller of len and k, head)
 //                              the first k themselves; what becomes of them does not matter
 // k is an integer literal, or a scalar that exists before the order; of several literals the largest counts. Where all have the one k, the
 // first k of a head are the head, and nothing is compared or selected any more.
@@ -48,7 +50,7 @@ class TopFinder {
   }
 
  private:
-  enum Role : uint8_t { head, length, positions, mask, selection };
+  enum Role : uint8_t { head, length, positions, mask, selection, fewer, beyond, least };
   struct Limit {
     Operand operand;
     std::optional<int64_t> value;  // a literal's
@@ -123,13 +125,29 @@ class TopFinder {
     };
     const auto is = [&](size_t k, Role r) { return k < roles.size() && roles[k] == r; };
     const auto is_free = [&](size_t k) { return k < roles.size() && !roles[k]; };
+    // Operand k is a number. A length that is cut compares with it as the whole one does.
+    const auto compares = [&](size_t k, Role r, int64_t more) {
+      return is(1 - k, length) && number(at, e, k, more) && becomes(r);
+    };
     switch (e.callee.builtin_id) {
       case Builtin::len: return is(0, head) ? becomes(length) : !any;
       case Builtin::range: return is(0, length) ? becomes(positions) : !any;
-      case Builtin::lt: return is(0, positions) && is_free(1) && limit(at, e, 1, 0) ? becomes(mask) : !any;
-      case Builtin::leq: return is(0, positions) && is_free(1) && limit(at, e, 1, 1) ? becomes(mask) : !any;
-      case Builtin::gt: return is(1, positions) && is_free(0) && limit(at, e, 0, 0) ? becomes(mask) : !any;
-      case Builtin::geq: return is(1, positions) && is_free(0) && limit(at, e, 0, 1) ? becomes(mask) : !any;
+      case Builtin::lt:
+        if (compares(1, fewer, 0) || compares(0, beyond, 1)) return true;
+        return is(0, positions) && is_free(1) && limit(at, e, 1, 0) ? becomes(mask) : !any;
+      case Builtin::leq:
+        if (compares(1, fewer, 1) || compares(0, beyond, 0)) return true;
+        return is(0, positions) && is_free(1) && limit(at, e, 1, 1) ? becomes(mask) : !any;
+      case Builtin::gt:
+        if (compares(1, beyond, 1) || compares(0, fewer, 0)) return true;
+        return is(1, positions) && is_free(0) && limit(at, e, 0, 0) ? becomes(mask) : !any;
+      case Builtin::geq:
+        if (compares(1, beyond, 0) || compares(0, fewer, 1)) return true;
+        return is(1, positions) && is_free(0) && limit(at, e, 0, 1) ? becomes(mask) : !any;
+      case Builtin::select:
+        if (is(0, fewer) && is(1, length) && number(at, e, 2, 0)) return becomes(least);
+        if (is(0, beyond) && is(2, length) && number(at, e, 1, 0)) return becomes(least);
+        return !any;
       case Builtin::where: return is(0, mask) ? becomes(selection) : !any;
       case Builtin::compress:
         if (is(0, mask) && is(1, positions)) return becomes(selection);
@@ -140,7 +158,9 @@ class TopFinder {
         // Rows of the order itself are no error; those of another vector, in the order's order, may be beyond the first.
         if (is_free(0) && f.operands[1].object == order_object_ && f.operands[0].shape == shape_) return becomes(head);
         return !any;
-      case Builtin::take: return is(1, head) && is_free(0) && limit(at, e, 0, 0) && *limits_.back().value >= 0;
+      case Builtin::take:
+        if (is(0, least) && is(1, head)) return cut(at, 1);
+        return is(1, head) && is_free(0) && limit(at, e, 0, 0) && *limits_.back().value >= 0;
       default: return !any;
     }
   }
@@ -150,6 +170,11 @@ class TopFinder {
     return true;
   }
 
+  // Operand k is a number of rows that the program says.
+  bool number(size_t at, const Expression& e, size_t k, int64_t more) {
+    const std::optional<int64_t> n = facts(at).operands[k].constant;
+    return n && *n >= 0 && limit(at, e, k, more);
+  }
   // Operand k is a number of rows: `more` is added to it.
   bool limit(size_t at, const Expression& e, size_t k, int64_t more) {
     const Operand& o = e.operands[k];

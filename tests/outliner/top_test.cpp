@@ -51,6 +51,9 @@ TEST(Top, IsFoundInItsForms) {
       {"sorted, then cut", "s:? = @index(v, o); m:? = @lt(p, 10:i64); f:? = @where(m); r:? = @index(s, f);"},
       {"sorted and cut by its own length",
        "s:? = @index(v, o); l:? = @len(s); q:? = @range(l); m:? = @lt(q, 10:i64); r:? = @compress(m, s);"},
+      {"no more than there are", "m:? = @lt(n, 10:i64); k:? = @select(m, n, 10:i64); r:? = @take(k, o);"},
+      {"no more than there are, mirrored",
+       "m:? = @leq(10:i64, n); k:? = @select(m, 10:i64, n); top:? = @take(k, o); r:? = @index(v, top);"},
       {"casts",
        "m:? = @lt(p, 10:i64); f:? = @where(m); top:i64 = check_cast(@index(o, f), i64); r:? = @index(v, top);"},
   };
@@ -68,6 +71,8 @@ TEST(Top, IsFoundInItsForms) {
        "m:? = @lt(p, 3:i64); f:? = @where(m); a:? = @index(o, f); m2:? = @lt(p, 10:i64); g:? = @where(m2); "
        "c:? = @index(o, g); d:? = @sum(c); r:? = @plus(a, d);"},
       {"take, which pads", "r:? = @take(10:i64, o);"},
+      {"compared with one, cut at another",
+       "m:? = @leq(n, 9:i64); k:? = @select(m, n, 4:i64); r:? = @take(k, o);"},
       {"the positions themselves", "m:? = @lt(p, 10:i64); r:? = @where(m);"},
   };
   for (const Case& c : parts) {
@@ -114,6 +119,11 @@ TEST(Top, IsNotWhatIsReadElsewhere) {
       {"a number per position", "m:? = @lt(p, v); f:? = @where(m); r:? = @index(o, f);"},
       {"two numbers of the run",
        "a:? = @len(b); s:? = @max(v); i:? = @round(s); m:? = @lt(p, i); r:? = @compress(m, o);"},
+      {"the larger of its length and a number",
+       "m:? = @gt(n, 10:i64); k:? = @select(m, n, 10:i64); r:? = @take(k, o);"},
+      {"a negative number of rows", "m:? = @lt(n, -3:i64); k:? = @select(m, n, -3:i64); r:? = @take(k, o);"},
+      {"the smaller length elsewhere",
+       "m:? = @lt(n, 10:i64); k:? = @select(m, n, 10:i64); z:? = @take(k, o); r:? = @plus(z, k);"},
       {"no first rows", "m:? = @gt(p, 10:i64); f:? = @where(m); r:? = @index(o, f);"},
       {"a number that is made of it", "z:? = @max(o); m:? = @lt(p, z); f:? = @where(m); r:? = @index(o, f);"},
       {"control flow", "if (1:bool) { z:? = @len(o); } " + head_and + "r:? = @index(v, top);"},

@@ -59,7 +59,7 @@ class Generator {
     if (&to == &vectors_) made_.push_back(name);
   }
   void statement() {
-    switch (pick(14)) {
+    switch (pick(16)) {
       case 0: return define(numbers_, fmt::format("@len({})", vector()));
       case 1: return define(vectors_, fmt::format("@range({})", number()));
       case 2: return define(masks_, fmt::format("@lt({}, {})", vector(), number()));
@@ -70,6 +70,17 @@ class Generator {
       case 7: return define(vectors_, fmt::format("@take({}, {})", pick(4) ? "4:i64" : "-2:i64", vector()));
       case 8: return define(vectors_, vector());
       case 9: return define(vectors_, fmt::format("@plus({}, {})", vector(), number()));
+      case 10: {  // mostly the smaller of a length and a number
+        const char* compare[] = {"lt", "leq", "gt", "geq"};
+        std::string sides[] = {pick(3) ? "n" : number(), fmt::format("{}:i64", pick(5) - 1)};
+        const bool mirrored = pick(2);
+        const std::string test = fmt::format("v{}", made_count_++);
+        text_ += fmt::format("  {}:? = @{}({}, {});\n", test, compare[pick(4)], sides[mirrored], sides[!mirrored]);
+        if (pick(4) == 0) sides[1] = fmt::format("{}:i64", pick(7));
+        const bool turned = pick(2);
+        return define(numbers_, fmt::format("@select({}, {}, {})", test, sides[turned], sides[!turned]));
+      }
+      case 11: return define(vectors_, fmt::format("@take({}, {})", number(), vector()));
       default: return define(vectors_, fmt::format("@index({}, {})", vector(), vector()));
     }
   }
