@@ -217,8 +217,6 @@ std::string_view place_statement(const hir::Program& program, const hir::Functio
                                                         : check_type(builtin, argument_types[k], options);
         !why.empty())
       return why;
-  if (row.has(hir::traits::reduction) && e.operands[0].kind != hir::Operand::variable) return "a literal";
-
   const auto size_of = [&](size_t k) { return table[facts.operands[k].shape].size; };
   switch (row.shape_rule) {
     case ShapeRule::broadcast:

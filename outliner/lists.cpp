@@ -20,7 +20,7 @@
 // do calls of which any step is refused.
 // Cost: O(statements made), at most `most_made` of them.
 // Leaves out: programs with control flow in main, functions with control flow, enums and tables
-// in cells, cells of floats in `member` and `index_of`, whose NaN equal nothing.
+// in cells, lists of cells of several types, directions of `order` that differ from cell to cell.
 #include <algorithm>
 #include <map>
 #include <set>
@@ -379,6 +379,13 @@ class Flattener : Editing {
       becomes(e, Builtin::gpu_cells, {var(*lists), var(inner.lengths)});
       return e;
     }
+    if (inner.kind == Cellwise::dict) {  // put together where it is printed
+      const std::optional<VariableId> keys = list_variable(inner.parts[0]),
+                                      values = list_variable(inner.parts[1]);
+      if (!keys || !values) return {};
+      becomes(e, Builtin::each_item, {function(Builtin::dict), var(*keys), var(*values)});
+      return e;
+    }
     return {};
   }
   std::optional<VariableId> list_variable(const Cellwise& v) {
@@ -696,10 +703,12 @@ class Flattener : Editing {
         of_cells.push_back(args[k].parts[0]);
       } else if (level) {
         ASSIGN_OR_RETURN(of_cells.emplace_back(), seen_from(args[k], counts, inner));
+      } else if (args[k].kind == Cellwise::lists && args[k].parts[0].kind == Cellwise::cells) {
+        of_cells.push_back(for_each_cell(args[k].parts[0], inner));
       } else if (args[k].kind == Cellwise::whole) {
         of_cells.push_back(args[k]);
       } else {
-        return refuse("a list as a whole");
+        return refuse("a list of lists as a whole");
       }
     }
     ASSIGN_OR_RETURN(Cellwise made, apply(functions[0], of_list(0), std::move(of_cells), &inner));
@@ -733,6 +742,13 @@ class Flattener : Editing {
     out.begins =
         number(Builtin::index, {var(is_none(v.begins) ? begins(v.lengths) : v.begins), var(outer)});
     out.lengths = number(Builtin::index, {var(v.lengths), var(outer)});
+    return out;
+  }
+  // A list of main as every cell sees it: all its cells each time.
+  Cellwise for_each_cell(const Cellwise& v, const Level& level) {
+    const VariableId n = for_all(var(length(per_cell(v))), level);
+    Cellwise out = list_of(view(v, places(n)));
+    out.lengths = n;
     return out;
   }
   // The same for all cells as a vector per cell.
@@ -1084,10 +1100,7 @@ class Flattener : Editing {
                                   const Level& level) {
     const Cellwise keys[] = {k};
     RETURN_IF_ERROR(check_vectors(keys));
-    if (x.kind == Cellwise::lists) {
-      if (!is_single(k) && !is_scalar_cells(k)) return refuse("cells at several places");
-      return cell_of_list(x, k);
-    }
+    if (x.kind == Cellwise::lists) return cell_of_list(x, k);
     const Cellwise vectors[] = {x};
     RETURN_IF_ERROR(check_vectors(vectors));
     if (x.kind == Cellwise::whole) {
@@ -1129,7 +1142,7 @@ class Flattener : Editing {
   Result<Cellwise> cell_of_list(const Cellwise& x, const Cellwise& k) {
     if (x.parts[0].kind != Cellwise::cells) return refuse("lists in lists of lists");
     const Run outer{no_variable, var(begins(x.lengths)), var(x.lengths), true, true};
-    const Operand place = is_single(k) ? k.operand : var(contiguous(k).values);
+    ASSIGN_OR_RETURN(const Operand place, number_of(k));
     return view(x.parts[0], checked_place(outer, place, no_variable));
   }
   // The cells of those numbers.
@@ -1175,8 +1188,13 @@ class Flattener : Editing {
   Result<Operand> number_of(const Cellwise& k) {
     const Cellwise args[] = {k};
     RETURN_IF_ERROR(check_vectors(args));
-    if (k.kind == Cellwise::whole && !is_single(k)) return refuse("not surely one number");
-    if (k.kind == Cellwise::whole) return k.operand;
+    if (is_single(k)) return k.operand;
+    if (k.kind == Cellwise::whole) {
+      const VariableId values = run_of(k).values, n = length(values);
+      const VariableId ok = mask(Builtin::eq, {var(n), integer(1)});
+      const VariableId one = required(ok, var(n), basic(BasicType::i64));
+      return var(element(values, k.type, number(Builtin::minus, {var(one), integer(1)})));
+    }
     const Cellwise flat = contiguous(k);
     if (is_none(flat.lengths)) return var(flat.values);
     required(mask(Builtin::eq, {var(flat.lengths), integer(1)}), var(flat.lengths),
@@ -1194,22 +1212,21 @@ class Flattener : Editing {
     const VariableId negative = number(Builtin::minus, {integer(0), wanted});
     const VariableId size = number(Builtin::select, {var(back), var(negative), wanted});
     const Run run = run_of(x);
+    const bool for_every = k.kind != Cellwise::whole, varies = run.lengths_vary || for_every;
     if (b == Builtin::drop) {
       const VariableId more = mask(Builtin::gt, {var(size), run.length});
       const VariableId gone = number(Builtin::select, {var(more), run.length, var(size)});
       const VariableId left = number(Builtin::minus, {run.length, var(gone)});
       const VariableId shift = number(Builtin::select, {var(back), integer(0), var(gone)});
       const VariableId begin = number(Builtin::plus, {run.begin, var(shift)});
-      const bool varies = run.lengths_vary || !is_single(k);
       Cellwise out{.kind = Cellwise::cells, .type = type, .values = run.values};
       out.lengths = varies ? left : for_all(var(left), level);
-      out.begins = run.begins_vary || !is_single(k) ? begin : for_all(var(begin), level);
+      out.begins = run.begins_vary || for_every ? begin : for_all(var(begin), level);
       return out;
     }
-    const VariableId n = is_single(k) ? for_all(var(size), level) : size;
+    const VariableId n = for_every ? size : for_all(var(size), level);
     const VariableId behind = number(Builtin::minus, {run.length, var(size)});
     const VariableId shift = number(Builtin::select, {var(back), var(behind), integer(0)});
-    const bool varies = run.lengths_vary || !is_single(k);
     const VariableId c = cell_numbers(n);
     const VariableId place =
         number(Builtin::plus, {var(places(n)), at_cell(var(shift), varies, c)});
@@ -1225,12 +1242,21 @@ class Flattener : Editing {
   }
 
   Result<Cellwise> append(TypeId type, const Cellwise& x, const Cellwise& y, const Level& level) {
+    if (x.kind == Cellwise::lists || y.kind == Cellwise::lists) return append_lists(x, y, level);
     const Cellwise args[] = {x, y};
     RETURN_IF_ERROR(check_vectors(args));
     const Run a = run_of(x), b = run_of(y);
+    const Joined at = joined(a, b, level);
+    const VariableId all = emit(Builtin::append, type, {var(a.values), var(b.values)});
+    return cells(element(all, type, at.places), at.lengths, type);
+  }
+  // Where the elements of both runs of every cell lie in the elements of a and, behind them, of b.
+  struct Joined {
+    VariableId places, lengths;
+  };
+  Joined joined(const Run& a, const Run& b, const Level& level) {
     const VariableId both = number(Builtin::plus, {a.length, b.length});
     const VariableId n = a.lengths_vary || b.lengths_vary ? both : for_all(var(both), level);
-    const VariableId all = emit(Builtin::append, type, {var(a.values), var(b.values)});
     const VariableId c = cell_numbers(n), p = places(n);
     const Operand first = at_cell(a.length, a.lengths_vary, c);
     const VariableId in_first = mask(Builtin::lt, {var(p), first});
@@ -1238,8 +1264,41 @@ class Flattener : Editing {
     const VariableId shift = number(Builtin::minus, {var(p), first});
     const VariableId of_b = number(Builtin::plus, {at_cell(b.begin, b.begins_vary, c), var(shift)});
     const VariableId from_b = number(Builtin::plus, {var(of_b), var(length(a.values))});
-    const VariableId at = number(Builtin::select, {var(in_first), var(from_a), var(from_b)});
-    return cells(element(all, type, at), n, type);
+    return {number(Builtin::select, {var(in_first), var(from_a), var(from_b)}), n};
+  }
+  // The cells of both, of which one is a list per cell.
+  Result<Cellwise> append_lists(const Cellwise& x, const Cellwise& y, const Level& level) {
+    const auto as_list = [&](const Cellwise& v) -> Result<Cellwise> {  // a vector is a cell
+      if (v.kind == Cellwise::lists && v.parts[0].kind == Cellwise::cells) return v;
+      if (v.kind == Cellwise::lists) return refuse("lists in lists of lists");
+      const Cellwise only[] = {v};
+      RETURN_IF_ERROR(check_vectors(only));
+      Cellwise per_cell = v;
+      if (v.kind == Cellwise::whole) {
+        ASSIGN_OR_RETURN(per_cell, repeated(v, level));
+      }
+      Cellwise out = list_of(std::move(per_cell));
+      out.lengths = for_all(integer(1), level);
+      return out;
+    };
+    ASSIGN_OR_RETURN(const Cellwise a, as_list(x));
+    ASSIGN_OR_RETURN(const Cellwise b, as_list(y));
+    const Cellwise &u = a.parts[0], &v = b.parts[0];
+    if (u.type != v.type) return refuse("lists of other cells");
+    const auto cells_of = [&](const Cellwise& list) {
+      return Run{per_cell(list.parts[0]), var(begins(list.lengths)), var(list.lengths), true, true};
+    };
+    const Joined at = joined(cells_of(a), cells_of(b), level);
+    const Run first = run_of(u), second = run_of(v);
+    const VariableId shift = length(u.values);
+    const VariableId moved = number(Builtin::plus, {second.begin, var(shift)});
+    Cellwise all{.kind = Cellwise::cells, .type = u.type};
+    all.values = emit(Builtin::append, u.type, {var(u.values), var(v.values)});
+    all.begins = number(Builtin::append, {first.begin, var(moved)});
+    all.lengths = number(Builtin::append, {var(lengths_of(u)), var(lengths_of(v))});
+    Cellwise out = list_of(view(all, at.places));
+    out.lengths = at.lengths;
+    return out;
   }
 
   Result<Cellwise> unique(const Cellwise& x) {
@@ -1338,18 +1397,17 @@ class Flattener : Editing {
       return cells(number(b, {var(flat.values), var(run_of(y).values)}), flat.lengths,
                    basic(BasicType::i64));
     }
-    if (x.type != y.type || hir::is_float(types().basic_of(x.type)) ||
-        types().basic_of(x.type) == BasicType::complex)
-      return refuse("elements whose equality is no grouping");
-    Cellwise per_x = x;
+    ASSIGN_OR_RETURN(const TypeId type, compared_as(x.type, y.type));
+    ASSIGN_OR_RETURN(Cellwise per_x, cast(x, type));
+    ASSIGN_OR_RETURN(const Cellwise per_y, cast(y, type));
     if (x.kind == Cellwise::whole) {
-      ASSIGN_OR_RETURN(per_x, repeated(x, level));
+      ASSIGN_OR_RETURN(per_x, repeated(per_x, level));
     }
-    const Cellwise xs = contiguous(per_x), ys = contiguous(y);
+    const Cellwise xs = contiguous(per_x), ys = contiguous(per_y);
     const VariableId xn = lengths_of(xs), yn = lengths_of(ys);
     const VariableId xc = cell_numbers(xn, xs.values), yc = cell_numbers(yn, ys.values);
     Aligned rows;
-    rows.values.push_back(emit(Builtin::append, x.type, {var(ys.values), var(xs.values)}));
+    rows.values.push_back(emit(Builtin::append, type, {var(ys.values), var(xs.values)}));
     const Grouped g = grouped(rows, number(Builtin::append, {var(yc), var(xc)}));
     // The first row of every row's group.
     const VariableId of_rows =
@@ -1359,13 +1417,27 @@ class Flattener : Editing {
     const VariableId ys_count = length(ys.values);
     const VariableId behind = number(Builtin::plus, {var(positions(xs.values)), var(ys_count)});
     const VariableId found = number(Builtin::index, {var(first), var(behind)});
-    const VariableId hit = mask(Builtin::lt, {var(found), var(ys_count)});
+    VariableId hit = mask(Builtin::lt, {var(found), var(ys_count)});
+    const BasicType basic_type = types().basic_of(type);
+    if (hir::is_float(basic_type) || basic_type == BasicType::complex) {  // NaN equals nothing
+      const VariableId equal = mask(Builtin::eq, {var(xs.values), var(xs.values)});
+      hit = mask(Builtin::and_, {var(hit), var(equal)});
+    }
     if (b == Builtin::member) return cells(hit, xs.lengths, basic(BasicType::boolean));
     const VariableId begin = number(Builtin::index, {var(begins(yn)), var(xc)});
     const VariableId place = number(Builtin::minus, {var(found), var(begin)});
     const VariableId missing = number(Builtin::index, {var(yn), var(xc)});
     return cells(number(Builtin::select, {var(hit), var(place), var(missing)}), xs.lengths,
                  basic(BasicType::i64));
+  }
+
+  // The type in which elements of both are compared.
+  Result<TypeId> compared_as(TypeId a, TypeId b) {
+    const BasicType x = types().basic_of(a), y = types().basic_of(b);
+    if (x == y || (hir::is_text(x) && hir::is_text(y))) return a;
+    if (!hir::is_ordered_number(x) || !hir::is_ordered_number(y))
+      return refuse("elements of types that do not compare");
+    return basic(hir::widest(x, y));
   }
 
   Result<Cellwise> range(const Cellwise& n) {
@@ -1485,9 +1557,10 @@ class Flattener : Editing {
             values, number(Builtin::append, {var(lengths_of(x)), var(lengths_of(y))}), x.type));
       }
       case Builtin::index: {
-        if (args[0].kind != Cellwise::lists || !is_single(args[1])) return refuse("not one cell");
+        if (args[0].kind != Cellwise::lists || args[1].kind != Cellwise::whole)
+          return refuse("not one cell");
         const Cellwise& inner = args[0].parts[0];
-        Operand k = args[1].operand;
+        ASSIGN_OR_RETURN(const Operand k, number_of(args[1]));
         if (is_none(inner.lengths)) {
           const Cellwise flat = contiguous(inner);
           const VariableId cell = emit(Builtin::index, type, {var(flat.values), k});
@@ -1513,8 +1586,9 @@ class Flattener : Editing {
     }
   }
   Result<Cellwise> replicate(TypeId, std::span<const Cellwise> args) {
-    if (!is_single(args[0])) return refuse("not one number");
-    const VariableId given = number(Builtin::plus, {args[0].operand, integer(0)});
+    if (args[0].kind != Cellwise::whole) return refuse("a number for every cell");
+    ASSIGN_OR_RETURN(const Operand wanted, number_of(args[0]));
+    const VariableId given = number(Builtin::plus, {wanted, integer(0)});
     const VariableId some = mask(Builtin::gt, {var(given), integer(0)});
     const VariableId times = number(Builtin::select, {var(some), var(given), integer(0)});
     const VariableId rounds = cell_numbers(times);  // an element for each time

@@ -160,6 +160,12 @@ bool stays_operand(const Expression& e, size_t operand) {
          hir::literal_operand(e.callee.builtin_id) == static_cast<int>(operand);
 }
 
+// A reduction walks over a vector, also one of a single element.
+bool is_reduced(const Expression& e, size_t operand) {
+  return operand == 0 && e.kind == Expression::call && e.callee.kind == hir::FunctionRef::builtin &&
+         hir::row(e.callee.builtin_id).has(hir::traits::reduction);
+}
+
 // Is operand `a` of the call a number that kernels get as a parameter?
 bool is_passed(const Rewriter& r, const Expression& e, size_t a, const hir::Literal& literal) {
   if (!r.options.numbers_as_parameters || e.kind != Expression::call ||
@@ -340,7 +346,7 @@ void build_kernel(Rewriter& r, BlockState& b, const Group& group, KernelState& k
     const auto in_kernel = [&](const Operand& operand, size_t a, ShapeId shape) {
       const hir::Literal& literal = r.program().literals[operand.literal_id()];
       const bool passed = is_passed(r, call, a, literal);
-      if (!passed && (stays_operand(call, a) || stays_literal(literal))) return operand;
+      if (!passed && (stays_operand(call, a) || (stays_literal(literal) && !is_reduced(call, a)))) return operand;
       const VariableId own = read_variable(r, k, hoist_literal(r, b, operand), shape);
       std::vector<VariableId>& values = k.kernel.by_value;
       if (passed && std::find(values.begin(), values.end(), own) == values.end()) values.push_back(own);
@@ -354,7 +360,7 @@ void build_kernel(Rewriter& r, BlockState& b, const Group& group, KernelState& k
           operands.push_back(length_operand(r, b, k, n));
           continue;
         }
-        if (!k.assigned[v] && !is_whole(whole, a)) {
+        if (!k.assigned[v] && !is_whole(whole, a) && !is_reduced(call, a)) {
           if (const Operand* literal = reaching_literal(r, graph, n, v)) {
             operands.push_back(in_kernel(*literal, a, shape));
             continue;

@@ -273,6 +273,7 @@ class Run {
   Result<ItemPtr> with_domain(const ItemPtr& x, DomainPtr domain);
   Result<Domain::Image> dictionary_of(std::vector<std::string> texts);
   Result<ItemPtr> coded(reference::Value texts);
+  Result<std::vector<ItemPtr>> columns_of(const ItemPtr& v);
   Result<bool> same_lengths(std::span<const ItemPtr> columns);
   // What an operator looks at: numbers, or only which elements are equal and which come first.
   enum class Reading : uint8_t { values, order };

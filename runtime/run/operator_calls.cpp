@@ -83,15 +83,6 @@ std::optional<int64_t> integer_of(const Value& v) {
   return static_cast<int64_t>(bits << unused) >> unused;
 }
 
-// The columns of a vector (itself) or of a list of vectors; empty: something else.
-std::vector<ItemPtr> columns_of(const ItemPtr& v) {
-  if (v->kind == Item::vector) return {v};
-  if (v->kind != Item::list) return {};
-  for (const ItemPtr& c : v->parts)
-    if (c->kind != Item::vector) return {};
-  return v->parts;
-}
-
 }  // namespace
 
 // --- Arguments and results ---
@@ -121,6 +112,26 @@ Result<operators::Vector> Run::column(const ItemPtr& given, Reading reading) {
     out.max = b.max - reference;
   }
   return out;
+}
+
+// The columns of a vector (itself) or of a list of vectors; empty: something else. Cells that lie in one piece are
+// copied out of it, each at an address of its own, as vectors are read.
+Result<std::vector<ItemPtr>> Run::columns_of(const ItemPtr& v) {
+  if (v->kind == Item::vector) return std::vector<ItemPtr>{v};
+  std::vector<ItemPtr> columns;
+  if (v->kind == Item::cells && v->parts[0]->kind == Item::vector) {
+    RETURN_IF_ERROR(to_device(v->parts[0]));
+    ASSIGN_OR_RETURN(const std::vector<uint64_t> offsets, offsets_of(*v));
+    for (size_t k = 0; k + 1 < offsets.size(); ++k) {
+      const Stretch cell{v->parts[0], offsets[k], offsets[k + 1] - offsets[k]};
+      ASSIGN_OR_RETURN(columns.emplace_back(), concatenate(v->type, {&cell, 1}));
+    }
+    return columns;
+  }
+  if (v->kind != Item::list) return columns;
+  for (const ItemPtr& c : v->parts)
+    if (c->kind != Item::vector) return columns;
+  return v->parts;
 }
 
 ItemPtr Run::from_vector(const operators::Vector& v, BasicType type, OperatorMemory& memory) const {
@@ -263,7 +274,7 @@ Result<void> Run::run_operator(const Step& s) {
 
 Result<void> Run::order(const Step& s) {
   ASSIGN_OR_RETURN(std::vector<ItemPtr> in, items(s.inputs));
-  std::vector<ItemPtr> columns = columns_of(in[0]);
+  ASSIGN_OR_RETURN(const std::vector<ItemPtr> columns, columns_of(in[0]));
   if (columns.empty() || in.size() < 2)
     return fall_back(s, "an argument is no vector and no list of vectors", Arguments::perhaps_wrong);
   std::optional<int64_t> most;
@@ -336,7 +347,7 @@ Result<std::vector<operators::Vector>> Run::group_keys(std::span<const ItemPtr> 
 
 Result<void> Run::group(const Step& s) {
   ASSIGN_OR_RETURN(ItemPtr in, item(s.inputs[0]));
-  std::vector<ItemPtr> columns = columns_of(in);
+  ASSIGN_OR_RETURN(const std::vector<ItemPtr> columns, columns_of(in));
   if (columns.empty()) return fall_back(s, "an argument is no vector and no list of vectors", Arguments::perhaps_wrong);
   ASSIGN_OR_RETURN(bool same, same_lengths(columns));
   if (!same) return fall_back(s, "columns of different length", Arguments::perhaps_wrong);
@@ -362,7 +373,7 @@ Result<void> Run::group(const Step& s) {
 // A group and the reductions of its rows. Values that are not as long as the columns: one step after the other, as the program has them.
 Result<void> Run::aggregate(const Step& s) {
   ASSIGN_OR_RETURN(std::vector<ItemPtr> in, items(s.inputs));
-  std::vector<ItemPtr> columns = columns_of(in[0]);
+  ASSIGN_OR_RETURN(const std::vector<ItemPtr> columns, columns_of(in[0]));
   bool same = !columns.empty();
   if (same) {
     std::vector<ItemPtr> all = columns;
@@ -529,7 +540,8 @@ Result<void> Run::join(const Step& s) {
       compare.push_back(c);
     }
   }
-  std::vector<ItemPtr> left = columns_of(in[in.size() - 2]), right = columns_of(in[in.size() - 1]);
+  ASSIGN_OR_RETURN(std::vector<ItemPtr> left, columns_of(in[in.size() - 2]));
+  ASSIGN_OR_RETURN(std::vector<ItemPtr> right, columns_of(in[in.size() - 1]));
   if (left.empty() || right.empty() || left.size() != right.size())
     return fall_back(s, "the sides have no columns that match", Arguments::perhaps_wrong);
   if (compare.size() == 1 && left.size() > 1) compare.resize(left.size(), compare[0]);

@@ -1,7 +1,7 @@
-// Work on the cells of lists: on the simulator as on the reference interpreter, without a fallback
-// but for those that a row names, and with as many launches whatever the number of cells. And
-// random programs of lists (RNDN_LISTS_SEEDS=N: the seeds up to N, RNDN_LISTS_FIRST=N: from N on,
-// RNDN_LISTS_SHOW: the programs that fall back).
+// Work on the cells of lists: on the simulator as on the reference interpreter, without a fallback,
+// and with as many launches whatever the number of cells. And random programs of lists
+// (RNDN_LISTS_SEEDS=N: the seeds up to N, RNDN_LISTS_FIRST=N: from N on, RNDN_LISTS_SHOW: the
+// programs that fall back).
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -106,7 +106,7 @@ struct Row {
   const char* name;
   const char* body;
   const char* results;
-  const char* fallback = "";  // words of the only one that may be met
+  bool grows = false;  // a column for every cell, or all cells for every cell
 };
 constexpr Row table[] = {
     {"len cells", "", "n, nv"},
@@ -139,7 +139,7 @@ constexpr Row table[] = {
     {"replicate", "r:? = @replicate(2:i64, p);", "r"},
     {"match lists", "r:bool = @match(p, rows); s:bool = @match(p, p);", "r, s"},
     {"raze p", "r:? = @raze(p);", "r"},
-    {"each group", "r:? = @each(@group, p);", "r", "`each`"},
+    {"each group", "r:? = @each(@group, p);", "r"},
     {"each group values", "gg:? = @each(@group, p); vv:? = @each(@values, gg);", "vv"},
     {"each group keys", "gg:? = @each(@group, p); vv:? = @each(@keys, gg);", "vv"},
     {"left member", "r:? = @each_left(@member, p, (1,2):i64);", "r"},
@@ -234,6 +234,34 @@ constexpr Row table[] = {
      "u, b"},
     {"replicate of a vector", "r:? = @replicate(3:i64, v4); s:? = @raze(r);", "s"},
     {"flip of single cells", "r:? = @flip(n); s:? = @raze(r);", "r, s"},
+    {"reductions of literals",
+     "f1:? = @sum((2,0,1):i64); f2:? = @max(3:i64); f3:? = @avg(1.5:f64); f4:? = @any(0:bool);",
+     "f1, f2, f3, f4"},
+    {"group and order of a list of cells",
+     "m:? = @each_left(@append, p, 1:i64); t:? = @each_right(@take, 2:i64, m); g2:? = @group(t); "
+     "f2:? = @keys(g2); r2:? = @values(g2); o:? = @order(t, 1:bool);",
+     "f2, r2, o", true},
+    {"append of whole lists",
+     "f1:? = @each_right(@append, p, rows); f2:? = @each_left(@append, rows, p); f3:? = "
+     "@each_left(@append, p, rows); f4:? = @each(@len, f1);",
+     "f1, f2, f3, f4", true},
+    {"append of vectors to whole lists",
+     "f1:? = @each_left(@append, rows, n); f2:? = @each_right(@append, rows, first);", "f1, f2",
+     true},
+    {"cells of whole lists",
+     "i:? = @each(@min, p); z:? = @each_item(@minus, i, i); r:? = @each_right(@index, p, z);", "r",
+     true},
+    {"member of floats",
+     "z:? = @each_left(@minus, wp, 1.0:f64); y:? = @each_item(@div, z, z); r:? = "
+     "@each_item(@member, y, wp); s:? = @each_item(@index_of, y, y); t:? = @each_item(@member, p, "
+     "wp); u:? = @each_item(@index_of, wp, p);",
+     "r, s, t, u"},
+    {"lists of dicts", "r:? = @each(@group, p); s:? = @each(@group, tp); m:? = @each(@values, s);",
+     "r, s, m"},
+    {"a number of unknown length",
+     "one:? = @min(nv); i:? = @unique(one); j:? = @plus(i, 1:i64); r:? = @each_right(@take, j, p); "
+     "s:? = @each_right(@drop, j, p); z:? = @index(p, i); y:? = @replicate(j, p);",
+     "r, s, z, y"},
     {"each range of each", "i:? = @each(@range, n); r:? = @each_item(@index, p, i);", "r"},
 };
 
@@ -247,8 +275,7 @@ TEST(Lists, StayOnTheDevice) {
       SCOPED_TRACE(fmt::format("{} of {} rows in {} groups{}", row.name, size.rows, size.groups,
                                size.none ? ", none" : ""));
       const Outcome got = run(program(row.body, row.results, size.rows, size.groups, size.none));
-      for (const std::string& met : got.fallbacks)
-        EXPECT_TRUE(*row.fallback && met.find(row.fallback) != std::string::npos) << met;
+      for (const std::string& met : got.fallbacks) ADD_FAILURE() << met;
     }
 }
 
@@ -259,6 +286,7 @@ TEST(Lists, LaunchesDoNotGrowWithTheCells) {
   const char* asked = std::getenv("RNDN_LISTS_CELLS");
   const uint64_t most = asked ? static_cast<uint64_t>(std::atoll(asked)) : 1000;
   for (const Row& row : table) {
+    if (row.grows) continue;
     SCOPED_TRACE(row.name);
     const Outcome few = run(program(row.body, row.results, most, 10));
     const Outcome many = run(program(row.body, row.results, most, most));
@@ -374,7 +402,7 @@ class RandomLists {
 TEST(Lists, RandomPrograms) {
   const char *seeds = std::getenv("RNDN_LISTS_SEEDS"), *from = std::getenv("RNDN_LISTS_FIRST");
   const uint32_t first = from ? static_cast<uint32_t>(std::atoi(from)) : 1,
-                 last = seeds ? static_cast<uint32_t>(std::atoi(seeds)) : 12;
+                 last = seeds ? static_cast<uint32_t>(std::atoi(seeds)) : 60;
   constexpr const char* targets[] = {"sm_61", "sm_86", "sm_90"};
   constexpr outliner::Mode modes[] = {outliner::Mode::full, outliner::Mode::full,
                                       outliner::Mode::flow, outliner::Mode::none};
@@ -392,6 +420,9 @@ TEST(Lists, RandomPrograms) {
   }
   for (const auto& [what, times] : met) fmt::print("{} times {}\n", times, what);
   fmt::print("{} programs, {} with a fallback\n", last - first + 1, with_fallback);
+  // Ratchets: lists of cells of several types are put together on the host, and so is their work.
+  if (first == 1 && last == 60) EXPECT_LE(with_fallback, 11u);
+  if (first == 1 && last >= 200) EXPECT_LE(100 * with_fallback, 16u * last);
 }
 
 }  // namespace
