@@ -4,6 +4,8 @@
 #include <cerrno>
 #include <cstring>
 
+#include "runtime/text/text_functions.h"
+
 namespace rndn::runtime {
 namespace {
 
@@ -36,6 +38,7 @@ constexpr Row rows_[] = {
     {TypeId::time, "ttu", 8},
     {TypeId::timestamp, "tsu:", 8},
     {TypeId::timestamptz, "tsu:UTC", 8},
+    {TypeId::interval, "tin", 16},
 };
 #define SQL_TYPE(id, name, horseir) +1
 static_assert(std::size(rows_) == 0
@@ -83,6 +86,21 @@ void add_integers(Column& column, const Value& values, uint8_t bytes) {
   add_buffer<uint8_t>(column, std::move(made));
 }
 
+// Months and days of 32 bits, and nanoseconds of 64, which some intervals have too many of.
+Result<std::shared_ptr<const Bytes>> intervals_of(const std::string& name, const Value& values) {
+  auto made = std::make_shared<Bytes>(values.size * 16);
+  for (uint64_t i = 0; i < values.size; ++i) {
+    const text::IntervalParts p = text::interval_parts(values.as<__int128>()[i]);
+    int64_t nanoseconds;
+    if (__builtin_mul_overflow(p.micros, 1000, &nanoseconds))
+      return input_error("an INTERVAL of column `{}` has more nanoseconds than 64 bits hold", name);
+    std::memcpy(made->data() + i * 16, &p.months, 4);
+    std::memcpy(made->data() + i * 16 + 4, &p.days, 4);
+    std::memcpy(made->data() + i * 16 + 8, &nanoseconds, 8);
+  }
+  return std::shared_ptr<const Bytes>(std::move(made));
+}
+
 Result<Column> make_column(const std::string& name, const SqlCells& cells, const Value& values,
                            ArrowResult::Texts texts) {
   const Row& row = *std::find_if(std::begin(rows_), std::end(rows_),
@@ -115,6 +133,9 @@ Result<Column> make_column(const std::string& name, const SqlCells& cells, const
         cells_text.push_back(element_text(values, i, true));
       add(data::vector_of_texts(hir::BasicType::str, std::move(cells_text)));
     }
+  } else if (cells.type.id == TypeId::interval) {
+    ASSIGN_OR_RETURN(auto made, intervals_of(name, values));
+    add_buffer<uint8_t>(column, std::move(made));
   } else if (cells.type.id == TypeId::boolean) {
     add_buffer<uint8_t>(column, bits_of(values.as<uint8_t>(), values.size));
   } else if (data::plain_width(values.type) == row.bytes) {

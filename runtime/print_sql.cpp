@@ -33,6 +33,7 @@ std::string sql_text(sql::Type type, const Value& values, uint64_t i) {
       const std::string text = text::timestamp_text(integer_at(values, i));
       return text.ends_with("infinity") ? text : text + "+00";
     }
+    case sql::TypeId::interval: return text::interval_text(values.as<__int128>()[i]);
     default: return element_text(values, i, true);
   }
 }

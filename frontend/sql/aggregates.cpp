@@ -52,6 +52,8 @@ Cell (Translator::*Translator::statistic(Aggregate f))(const Expression&, const 
     case Aggregate::quantile_disc: return &Translator::quantile;
     case Aggregate::arg_min:
     case Aggregate::arg_max:
+    case Aggregate::argmin:
+    case Aggregate::argmax:
     case Aggregate::min_by:
     case Aggregate::max_by:
     case Aggregate::arg_min_null:
@@ -75,6 +77,12 @@ Cell (Translator::*Translator::statistic(Aggregate f))(const Expression&, const 
     case Aggregate::string_agg:
     case Aggregate::group_concat:
     case Aggregate::listagg: return &Translator::joined_texts;
+    case Aggregate::product: return &Translator::product;
+    case Aggregate::mode:
+    case Aggregate::entropy: return &Translator::frequency;
+    case Aggregate::skewness:
+    case Aggregate::kurtosis:
+    case Aggregate::kurtosis_pop: return &Translator::shape;
     case Aggregate::count_if:
     case Aggregate::countif: return &Translator::count_if;
     default: return nullptr;
@@ -100,7 +108,7 @@ Translator::Groups Translator::group(SpaceId rows, const std::vector<Cell>& keys
     chosen.push_back(v);
   };
   for (const Cell& key : keys) {
-    for (VectorId v : words_of(key.value)) add(v);
+    for (VectorId v : words_of(comparable(key).value)) add(v);
     if (!is_none(key.valid)) add(key.valid);
   }
   if (chosen.empty()) chosen.push_back(g_.spread(keys[0].value, rows));
@@ -269,7 +277,7 @@ Cell Translator::aggregate_cell(const Expression& e, const Relation& in, const G
       const bool is_distinct = distinct_values || f == Aggregate::approx_count_distinct;
       if (!is_distinct) return {number_of_counted(), nothing, e.type};
       if (g.frame) return refuse("of distinct values in a window");
-      VectorId value = g_.spread(x.value, g.rows);
+      VectorId value = g_.spread(comparable(x).value, g.rows);
       if (words_of(value).size() > 1) {  // each value's number
         const Groups alike = group(g.rows, {{value, nothing, x.type}});
         value = of_own_group(alike, g_.rows(alike.space));
@@ -298,13 +306,14 @@ Cell Translator::aggregate_cell(const Expression& e, const Relation& in, const G
     case Aggregate::fsum:
     case Aggregate::kahan_sum:
     case Aggregate::sumkahan: {
-      if (!hir::is_ordered_number(g_[x.value].type))
+      if (!hir::is_ordered_number(g_[x.value].type) || x.type.id == TypeId::interval)
         return refuse(fmt::format("of {}", type_name(x.type)));
       return unless_empty(sum(e.type), true);
     }
     case Aggregate::avg:
+    case Aggregate::mean:
     case Aggregate::favg: {
-      if (!hir::is_ordered_number(g_[x.value].type) || e.type.id != TypeId::double_)
+      if (!hir::is_ordered_number(g_[x.value].type) || e.type.id != TypeId::double_ || x.type.id == TypeId::interval)
         return refuse(fmt::format("of {}", type_name(x.type)));
       const bool exact = !hir::is_float(g_[x.value].type);
       const Cell total{exact ? sum({TypeId::hugeint}) : sum(e.type), nothing,

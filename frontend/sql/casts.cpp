@@ -201,6 +201,7 @@ Cell Translator::cast_to_text(const Cell& c, Type to) {
     case TypeId::timestamptz:
       return text_cell(to, "concat", {text_cell(to, "of_timestamp", {c}), {g_.text(BasicType::str, "+00"), nothing, to}});
     case TypeId::time: return text_cell(to, "of_time", {c});
+    case TypeId::interval: return text_cell(to, "of_interval", {c});
     case TypeId::enumeration: return enum_text(c);
     default: break;
   }

@@ -18,9 +18,7 @@ enum class TypeId : uint8_t {
 #define SQL_TYPE(id, name, horseir) id,
 #include "frontend/sql/types.def"
 #undef SQL_TYPE
-  // Of expressions alone: months, days and microseconds; a place among texts.
-  interval,
-  enumeration
+  enumeration  // of expressions alone: a place among texts
 };
 
 struct Type {

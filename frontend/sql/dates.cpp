@@ -5,7 +5,7 @@
 // arithmetic on the device. Weeks begin on Monday and belong to the year of their Thursday (ISO
 // 8601). An interval is months, days and microseconds, added in this order; the day of the month is
 // cut to the month's last. TIMESTAMPTZ is an instant, shown and taken apart in UTC, the only zone.
-// Left out: other zones, infinite dates, intervals as results.
+// Left out: zones other than UTC.
 #include <algorithm>
 #include <optional>
 
@@ -195,6 +195,11 @@ VectorId Translator::monday_of(VectorId days) {
 Cell Translator::date_part(const Expression& e, std::span<const Cell> a, std::string_view part) {
   const Cell& c = a[0];
   const bool has_date = is_moment(c.type);
+  if (c.type.id == TypeId::interval)
+    if (const VectorId v = part_of_interval(c, part); !is_none(v)) {
+      const bool as_real = is_floating(e.type) && !hir::is_float(g_[v].type);
+      return strict(e.type, as_real ? g_.cast(v, BasicType::f64) : v, a);
+    }
   if (!has_date && c.type.id != TypeId::time) {
     no_rule(e, a);
     return failed(e.type);
@@ -225,6 +230,13 @@ Cell Translator::date_part(const Expression& e, std::span<const Cell> a, std::st
   }
   if (part == "epoch_ms") return done(floor_div(micros_of(c), 1000));
   if (part == "epoch_us") return done(micros_of(c));
+  if (part == "epoch_ns") {
+    const VectorId micros = micros_of(c);
+    const VectorId holds = within(micros, g_[micros].bounds, Bounds::of(-INT64_MAX / 1000, INT64_MAX / 1000));
+    const VectorId v = whole_map("mul", micros, 1000);
+    return done(is_none(holds) ? v : demanded(v, holds, a, "a moment is out of range"));
+  }
+  if (part == "nanosecond") return done(whole_map("mul", floor_mod(time_of_day(c), minute_us), 1000));
   if (!has_date) {
     no_rule(e, a);
     return failed(e.type);
@@ -279,6 +291,16 @@ constexpr Unit units[] = {
     {{"microsecond", "microseconds", "us", "usec", "usecs"}, 0, 1, "microsecond"},
 };
 
+}  // namespace
+
+std::optional<Span> span_of(std::string_view unit) {
+  for (const Unit& u : units)
+    if (u.part == unit) return Span{u.months, u.micros};
+  return std::nullopt;
+}
+
+namespace {
+
 const Unit* unit_of(const Graph& g, const Cell& name) {
   std::optional<std::string> text = g[name.value].text;
   if (!text || !is_none(name.valid)) return nullptr;
@@ -319,11 +341,32 @@ Cell Translator::truncation(const Expression& e, std::span<const Cell> a, std::s
   return strict(e.type, v, {&c, 1});
 }
 
+// Whole months from one moment to another: as many as begin between them, but for the last, which is
+// not over before its day and time of day. The last day of a shorter month stands for those that it
+// has not.
+VectorId Translator::whole_months(const Cell& from, const Cell& to) {
+  const VectorId x = micros_of(from), y = micros_of(to);
+  const VectorId is_back = g_.map("lt", {y, x}, truth);
+  const Type moment{TypeId::timestamp};
+  const Cell later{g_.select(is_back, x, y), nothing, moment}, earlier{g_.select(is_back, y, x), nothing, moment};
+  const Civil p = civil_of(later), q = civil_of(earlier);
+  const VectorId month = months_of(p);
+  const VectorId length = g_.map("minus", {first_of_month(whole_map("plus", month, 1)), first_of_month(month)}, whole);
+  const VectorId stands = g_.and_(g_.map("eq", {p.day, length}, truth), g_.map("gt", {q.day, length}, truth));
+  const auto within_month = [&](VectorId day, const Cell& c) {
+    return g_.map("plus", {whole_map("mul", day, day_us), time_of_day(c)}, whole);
+  };
+  const VectorId is_short = g_.map(
+      "lt", {within_month(p.day, later), within_month(g_.select(stands, p.day, q.day), earlier)}, truth);
+  const VectorId months = g_.map("minus", {g_.map("minus", {month, months_of(q)}, whole), g_.cast(is_short, whole)}, whole);
+  return g_.select(is_back, g_.map("neg", {months}, whole), months);
+}
+
 // date_diff: how many ends of a unit lie between; date_sub: how many whole units.
 Cell Translator::difference(const Expression& e, std::span<const Cell> a, std::string_view builtin) {
   const Unit* unit = unit_of(g_, a[0]);
   const bool whole_units = builtin == "whole";
-  if (!unit || !is_moment(a[1].type) || !is_moment(a[2].type) || (whole_units && unit->months > 0)) {
+  if (!unit || !is_moment(a[1].type) || !is_moment(a[2].type)) {
     no_rule(e, a);
     return failed(e.type);
   }
@@ -333,7 +376,9 @@ Cell Translator::difference(const Expression& e, std::span<const Cell> a, std::s
     return whole_units ? micros_of(c) : floor_div(micros_of(c), unit->micros);
   };
   VectorId v = g_.map("minus", {place(a[2]), place(a[1])}, whole);
-  if (whole_units && unit->part != "week")
+  if (whole_units && unit->months > 0)
+    v = whole_map("div", whole_months(a[1], a[2]), unit->months);
+  else if (whole_units && unit->part != "week")
     v = whole_map("div", v, unit->micros);
   else if (unit->part == "week")
     v = whole_units ? whole_map("div", g_.map("minus", {micros_of(a[2]), micros_of(a[1])}, whole), unit->micros)
@@ -347,28 +392,6 @@ Cell Translator::difference(const Expression& e, std::span<const Cell> a, std::s
 
 // --- Intervals -----------------------------------------------------------------------------------
 
-// to_months(n) and its kin.
-Cell Translator::interval(const Expression& e, std::span<const Cell> a, std::string_view unit) {
-  if (!is_exact(a[0].type) || scale_of(a[0].type) > 0) {
-    no_rule(e, a);
-    return failed(e.type);
-  }
-  const VectorId zero = g_.integer(whole, 0), n = g_.cast(a[0].value, whole);
-  for (const Unit& u : units) {
-    if (u.part != unit) continue;
-    Cell out{zero, a[0].valid, e.type, zero, zero};
-    if (u.months > 0)
-      out.value = whole_map("mul", n, u.months);
-    else if (u.micros >= day_us)
-      out.days = whole_map("mul", n, u.micros / day_us);
-    else
-      out.micros = whole_map("mul", n, u.micros);
-    return out;
-  }
-  no_rule(e, a);
-  return failed(e.type);
-}
-
 // A moment moved by an interval, forwards or back.
 Cell Translator::shifted(Type type, const Cell& moment, const Cell& by, bool back) {
   const auto moved = [&](VectorId x, VectorId y) {
@@ -378,21 +401,22 @@ Cell Translator::shifted(Type type, const Cell& moment, const Cell& by, bool bac
   };
   const auto is_zero = [&](VectorId v) { return g_.is_literal(v) && g_[v].bounds.most == 0 && g_[v].bounds.least == 0; };
   VectorId days = days_of(moment), time = time_of_day(moment);
-  if (!is_zero(by.value)) {
+  const Interval parts = parts_of(by);
+  if (!is_zero(parts.months)) {
     const Bounds before = g_[days].bounds, most_days = Bounds::of(-31, 31), few = Bounds::of(-3, 3);
-    const Bounds shift = rndn::sql::join(g_[by.value].bounds, Bounds::of(0, 0)) * most_days;
+    const Bounds shift = rndn::sql::join(g_[parts.months].bounds, Bounds::of(0, 0)) * most_days;
     const Civil civil = civil_of(moment);
-    const VectorId months = moved(months_of(civil), by.value);
+    const VectorId months = moved(months_of(civil), parts.months);
     const VectorId first = first_of_month(months);
     const VectorId length = g_.map("minus", {first_of_month(whole_map("plus", months, 1)), first}, whole, Bounds::of(28, 31));
     const VectorId day = g_.select(g_.map("gt", {civil.day, length}, truth), length, civil.day);
     days = whole_map("minus", g_.map("plus", {first, day}, whole), 1, before + shift + few);
   }
-  if (!is_zero(by.days)) days = moved(days, by.days);
-  if (!is_zero(by.micros)) time = moved(time, by.micros);
+  if (!is_zero(parts.days)) days = moved(days, parts.days);
+  if (!is_zero(parts.micros)) time = moved(time, parts.micros);
   const Cell both[] = {moment, by};
   const Bounds near = Bounds::of(1 - INT32_MAX, INT32_MAX - 1), of_days = g_[days].bounds;
-  if (type.id == TypeId::date && is_zero(by.micros) && is_none(infinite(moment)) && of_days.known &&
+  if (type.id == TypeId::date && is_zero(parts.micros) && is_none(infinite(moment)) && of_days.known &&
       of_days.within(near.least, near.most))
     return strict(type, date_of(days), both);
   const Cell out{moment_of(days, time, both), nothing, {TypeId::timestamp}};
@@ -409,27 +433,6 @@ Cell Translator::last_day(const Expression& e, std::span<const Cell> a, std::str
   return canonical(e.type, v, is_none(ends) ? a[0].valid : g_.and_(a[0].valid, g_.not_(ends)));
 }
 
-Cell Translator::make_date(const Expression& e, std::span<const Cell> a, std::string_view) {
-  for (const Cell& c : a)
-    if (!is_integral(c.type)) {
-      no_rule(e, a);
-      return failed(e.type);
-    }
-  const VectorId year = g_.cast(a[0].value, whole), month = g_.cast(a[1].value, whole), day = g_.cast(a[2].value, whole);
-  const auto within = [&](VectorId v, VectorId least, VectorId most) {
-    return g_.and_(g_.map("geq", {v, least}, truth), g_.map("leq", {v, most}, truth));
-  };
-  const auto number = [&](int64_t n) { return g_.integer(whole, n); };
-  const VectorId months = whole_map("minus", g_.map("plus", {whole_map("mul", year, 12), month}, whole), 1);
-  const VectorId first = first_of_month(months);
-  const VectorId length = g_.map("minus", {first_of_month(whole_map("plus", months, 1)), first}, whole);
-  const VectorId holds = g_.and_(g_.and_(within(month, number(1), number(12)), within(day, number(1), length)),
-                                 within(year, number(-290307), number(294247)));
-  const VectorId days = whole_map("minus", g_.map("plus", {first, day}, whole), 1);
-  const VectorId date = date_of(g_.select(holds, days, number(0)));
-  return strict(e.type, demanded(date, holds, a, "a date is out of range"), a);
-}
-
 // Names of days and months, and strftime: text of the moment.
 Cell Translator::formatted(const Expression& e, std::span<const Cell> a, std::string_view format) {
   const bool swapped = a.size() == 2 && a[0].type.id == TypeId::varchar;
@@ -438,7 +441,11 @@ Cell Translator::formatted(const Expression& e, std::span<const Cell> a, std::st
     no_rule(e, a);
     return failed(e.type);
   }
-  const Cell micros{micros_of(c), c.valid, {TypeId::bigint}};
+  Cell micros{nothing, c.valid, {TypeId::bigint}};
+  if (const Bounds b = g_[c.value].bounds * Bounds::of(day_us, day_us); is_timestamp(c.type) || b.fits_i64())
+    micros.value = micros_of(c);
+  else  // dates reach beyond the timestamps
+    micros.value = g_.map("mul", {g_.cast(days_of(c), BasicType::i128), g_.integer(BasicType::i128, day_us)}, BasicType::i128);
   const Cell how = a.size() == 2 ? a[swapped ? 0 : 1]
                                  : Cell{g_.text(BasicType::str, format), nothing, {TypeId::varchar}};
   Cell out = text_cell(e.type, "strftime", {micros, how});

@@ -116,6 +116,7 @@ class Estimates {
       case Operator::scan: return scan(n, joined);
       case Operator::join:
       case Operator::any_join:
+      case Operator::asof_join:
       case Operator::cross: return join(n, std::move(in), leaving(children[1], true));
       case Operator::filter:
         if (!joined) break;
@@ -143,6 +144,16 @@ class Estimates {
         if (!joined) break;
         for (ExpressionId e : plan_.of(n.groups)) decide(e, in);
         break;
+      case Operator::positional: {
+        const Origins right = leaving(children[1], joined);
+        in.insert(in.end(), right.begin(), right.end());
+        return in;
+      }
+      case Operator::unnest: {
+        Origins out = projected(in, n.projects, plan_.of(n.projection));
+        out.resize(out.size() + n.lists.count / 2);
+        return out;
+      }
       case Operator::window: in.resize(in.size() + n.expressions.count); break;
       case Operator::union_:
       case Operator::except:

@@ -35,7 +35,7 @@ std::string_view mirrored(std::string_view comparison) {
 }  // namespace
 
 BasicType basic_of(Type type) {
-  return type.id >= TypeId::interval ? BasicType::i64 : basics[static_cast<size_t>(type.id)];
+  return type.id == TypeId::enumeration ? BasicType::i64 : basics[static_cast<size_t>(type.id)];
 }
 
 Cell Translator::failed(Type type) { return null_of(type); }
@@ -77,11 +77,6 @@ Cell Translator::evaluate(ExpressionId id, std::span<const Cell> columns) {
       e, columns, row.rule == &Translator::case_of, row.rule == &Translator::coalesce,
       row.rule == &Translator::and_all, row.rule == &Translator::or_any);
   if (error_) return failed(e.type);
-  for (const Cell& a : arguments)
-    if (a.type.id == TypeId::interval && row.rule != &Translator::arithmetic) {
-      no_rule(e, arguments);
-      return failed(e.type);
-    }
   return (this->*row.rule)(e, arguments, row.builtin);
 }
 
@@ -229,9 +224,10 @@ Cell Translator::constant(const Constant& c) {
     return {g_.map("div", {g_.real(type, of), g_.real(type, 0)}, type), nothing, c.type};
   }
   if (type == BasicType::date) return {date_literal(c.integer), nothing, c.type};
-  if (c.type.id == TypeId::interval)
-    return {g_.integer(type, c.integer), nothing, c.type, g_.integer(type, c.days),
-            g_.integer(type, c.micros)};
+  if (c.type.id == TypeId::interval) {
+    const auto part = [&](__int128 value) { return g_.integer(BasicType::i64, value); };
+    return interval_cell({part(c.integer), part(c.days), part(c.micros)}, {});
+  }
   return {g_.integer(holding(type, Bounds::of(c.integer, c.integer)), c.integer), nothing, c.type};
 }
 
@@ -332,6 +328,8 @@ void Translator::unify(Cell& a, Cell& b) {
 }
 
 Cell Translator::compare_cells(std::string_view builtin, Cell a, Cell b) {
+  a = comparable(a);
+  b = comparable(b);
   if (g_[a.value].type == BasicType::character && g_[b.value].text)
     return compare_character(builtin, a, b);
   if (g_[b.value].type == BasicType::character && g_[a.value].text)
@@ -411,12 +409,13 @@ Cell Translator::between(const Expression& e, std::span<const Cell> a, std::stri
 // IN a list: `member` of the constants, `=` with what is none. A null in the list makes what is not
 // found null.
 Cell Translator::membership(std::span<const Cell> a) {
-  const Cell x = a[0];
+  const Cell x = comparable(a[0]);
   const BasicType type = g_[x.value].type;
   std::vector<VectorId> set;
   std::vector<Cell> parts;
   bool has_null = false;
-  for (const Cell& c : a.subspan(1)) {
+  for (const Cell& given : a.subspan(1)) {
+    const Cell c = comparable(given);
     if (!is_none(c.valid) && g_.is_false(c.valid)) {
       has_null = true;
       continue;

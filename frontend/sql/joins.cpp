@@ -84,8 +84,11 @@ std::vector<Translator::Key> Translator::keys_of(const On& on, const Relation& l
     if (error_) return keys;
     keys.push_back(key);
   }
-  for (Key& k : keys)
+  for (Key& k : keys) {
+    k.left = comparable(k.left);
+    k.right = comparable(k.right);
     if (g_[k.left.value].type != g_[k.right.value].type) unify(k.left, k.right);
+  }
   if (error_) return keys;
   // NaN meets NaN: zeros that a key beside them tells from other zeros.
   for (size_t k = 0, all = keys.size(); k < all; ++k) {

@@ -21,6 +21,7 @@ Cell Translator::arithmetic(const Expression& e, std::span<const Cell> a,
     no_rule(e, a);
     return failed(e.type);
   };
+  if (const std::optional<Cell> out = of_intervals(e, a, builtin)) return *out;
   if (a.size() == 2 && a[1].type.id == TypeId::interval && is_moment(a[0].type))
     return shifted(e.type, a[0], a[1], builtin == "minus");
   if (a.size() == 2 && builtin == "plus" && a[0].type.id == TypeId::interval && is_moment(a[1].type))
@@ -182,6 +183,70 @@ Cell Translator::angle(const Expression& e, std::span<const Cell> a, std::string
                 a);
 }
 
+// Functions of floats that HorseIR has no builtin for.
+Cell Translator::real_formula(const Expression& e, std::span<const Cell> a, std::string_view function) {
+  constexpr BasicType type = BasicType::f64, truth = BasicType::boolean;
+  for (const Cell& c : a)
+    if (!is_floating(c.type)) {
+      no_rule(e, a);
+      return failed(e.type);
+    }
+  const VectorId x = g_.cast(a[0].value, type), zero = g_.real(type, 0), one = g_.real(type, 1);
+  const auto of = [&](std::string_view builtin, VectorId p, VectorId q) { return g_.map(builtin, {p, q}, type); };
+  const auto is = [&](std::string_view builtin, VectorId p, VectorId q) { return g_.map(builtin, {p, q}, truth); };
+  const auto minus = [&](VectorId v) { return g_.map("neg", {v}, type); };
+  const VectorId size = g_.map("abs", {x}, type);
+  if (function == "cot") return strict(e.type, of("div", one, g_.map("tan", {x}, type)), a);
+  if (function == "cbrt") {
+    const VectorId root = of("power", size, g_.real(type, 1.0 / 3));
+    // Newton's step, where it has one.
+    const VectorId better = of("minus", root, of("div", of("minus", of("mul", of("mul", root, root), root), size),
+                                                 of("mul", g_.real(type, 3), of("mul", root, root))));
+    const VectorId steps = g_.and_(is("gt", size, zero), is("lt", size, g_.real(type, 1e300)));
+    const VectorId v = g_.select(steps, better, root);
+    return strict(e.type, g_.select(is("lt", x, zero), minus(v), g_.select(is("eq", x, zero), x, v)), a);
+  }
+  if (function == "even") {  // the next even number away from zero
+    const VectorId up = g_.map("ceil", {size}, type), half = of("div", up, g_.real(type, 2));
+    const VectorId v = g_.select(is("eq", g_.map("floor", {half}, type), half), up, of("plus", up, one));
+    return strict(e.type, g_.select(is("lt", x, zero), minus(v), v), a);
+  }
+  // atan2(y, x): by the quadrant; a zero has a sign, which its inverse shows.
+  const VectorId y = x, width = g_.cast(a[1].value, type);
+  const double half_turn = 3.14159265358979323846;
+  const auto is_below = [&](VectorId v) { return g_.or_(is("lt", v, zero), is("lt", of("div", one, v), zero)); };
+  const VectorId infinity = of("div", one, zero);
+  const auto is_infinite = [&](VectorId v) { return is("eq", g_.map("abs", {v}, type), infinity); };
+  const VectorId far = g_.and_(is_infinite(y), is_infinite(width));
+  const VectorId slope = g_.select(far, one, of("div", size, g_.map("abs", {width}, type)));
+  const VectorId angle = g_.select(g_.and_(is("eq", y, zero), is("eq", width, zero)), zero, g_.map("atan", {slope}, type));
+  const VectorId turned = g_.select(is_below(width), of("minus", g_.real(type, half_turn), angle), angle);
+  return strict(e.type, g_.select(is_below(y), minus(turned), turned), a);
+}
+
+// How many bits of an integer are one, in two's complement of its type.
+Cell Translator::bits_set(const Expression& e, std::span<const Cell> a, std::string_view) {
+  const Bounds all = bounds_of(a[0].type);
+  if (!is_integral(a[0].type) || !all.fits_i64()) {
+    no_rule(e, a);
+    return failed(e.type);
+  }
+  constexpr BasicType type = BasicType::i64, truth = BasicType::boolean;
+  const unsigned width = static_cast<unsigned>(std::bit_width(static_cast<uint64_t>(all.most))) + (all.least < 0);
+  // Of a number below zero those that are zero in -x - 1.
+  const VectorId x = g_.cast(a[0].value, type), is_below = g_.map("lt", {x, g_.zero(type)}, truth);
+  const VectorId size = g_.select(is_below, whole_map("minus", g_.map("neg", {x}, type), 1), x);
+  VectorId count = g_.zero(type);
+  for (unsigned k = 0; k + (all.least < 0) < width; ++k) {
+    const VectorId shifted = k ? whole_map("div", size, int64_t{1} << k) : size;
+    count = g_.map("plus", {count, whole_map("mod", shifted, 2)}, type);
+  }
+  const VectorId others = g_.map("minus", {g_.integer(type, width), count}, type);
+  const VectorId v = g_.select(is_below, others, count);
+  g_.change(v).bounds = Bounds::of(0, 64);
+  return strict(e.type, v, a);
+}
+
 // isnan, isinf, isfinite of floats.
 Cell Translator::float_class(const Expression& e, std::span<const Cell> a, std::string_view builtin) {
   if (!is_floating(a[0].type)) {
@@ -192,7 +257,10 @@ Cell Translator::float_class(const Expression& e, std::span<const Cell> a, std::
   const VectorId infinity = g_.map("div", {g_.real(type, 1), g_.real(type, 0)}, type);
   const VectorId size = g_.map("abs", {a[0].value}, type);
   VectorId v;
-  if (builtin == "finite")
+  if (builtin == "negative") {  // -0.0, too, whose inverse is below zero
+    const VectorId zero = g_.zero(type), inverse = g_.map("div", {g_.real(type, 1), a[0].value}, type);
+    v = g_.or_(g_.map("lt", {a[0].value, zero}, truth), g_.map("lt", {inverse, zero}, truth));
+  } else if (builtin == "finite")
     v = g_.map("lt", {size, infinity}, truth);
   else if (builtin == "infinite")
     v = g_.map("eq", {size, infinity}, truth);
@@ -355,7 +423,7 @@ Cell Translator::extreme(const Expression& e, std::span<const Cell> a, std::stri
     unify(x, y);
     if (error_) return failed(e.type);
     const BasicType truth = BasicType::boolean;
-    VectorId better = g_.map(builtin, {y.value, x.value}, truth);
+    VectorId better = g_.map(builtin, {comparable(y).value, comparable(x).value}, truth);
     if (is_floating(e.type)) {
       const VectorId odd = builtin == "gt" ? y.value : x.value;
       better = g_.or_(better, g_.not_(g_.map("eq", {odd, odd}, truth)));

@@ -32,7 +32,7 @@ VectorId Translator::permutation(SpaceId space, std::span<const SortKey> keys) {
   for (const SortKey& key : keys) {
     if (!is_none(key.cell.valid)) add(key.cell.valid, key.nulls_first);
     // NaN is the greatest number, which `order` has last in both directions.
-    const VectorId v = key.cell.value;
+    const VectorId v = comparable(key.cell).value;
     if (key.descending && hir::is_float(g_[v].type))
       add(g_.map("neq", {v, v}, BasicType::boolean), false);
     for (VectorId word : words_of(v)) add(word, !key.descending);
@@ -94,12 +94,20 @@ Relation Translator::limit(const Node& n) {
   VectorId rows = g_.rows(r.space);
   if (r.space == one_row) {
     // One row: kept or not.
-    const bool stays = n.offset == 0 && (!n.has_limit || n.limit > 0);
+    const bool stays = n.offset == 0 && (!n.has_limit || (n.is_percent ? n.percent >= 100 : n.limit > 0));
     if (!stays) r.mask = g_.integer(BasicType::boolean, 0);
     return r;
   }
   const uint64_t most = INT64_MAX;
-  if (n.has_limit && n.limit < most - std::min(n.offset, most))
+  if (n.is_percent) {  // rounded down
+    const BasicType real = BasicType::f64;
+    const VectorId share = g_.map("mul", {g_.map("div", {g_.cast(g_.count(r.space), real), g_.real(real, 100)}, real),
+                                          g_.real(real, n.percent)}, real);
+    VectorId end = g_.cast(g_.map("floor", {share}, real), BasicType::i64);
+    if (n.offset > 0)
+      end = g_.map("plus", {end, g_.integer(BasicType::i64, std::min(n.offset, most / 2))}, BasicType::i64);
+    r.mask = g_.map("lt", {rows, end}, BasicType::boolean);
+  } else if (n.has_limit && n.limit < most - std::min(n.offset, most))
     r.mask =
         g_.map("lt", {rows, g_.integer(BasicType::i64, n.limit + n.offset)}, BasicType::boolean);
   if (n.offset > 0)

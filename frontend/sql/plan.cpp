@@ -203,7 +203,6 @@ class Reader {
     size_t at = 0;
     while (at < std::size(type_names) && type_names[at] != id) ++at;
     if (id == "SQLNULL" || id == "\"NULL\"" || id == "NULL") return {TypeId::integer};
-    if (id == "INTERVAL") return {TypeId::interval};
     if (id == "ENUM") return enumeration(*json);
     if (at == std::size(type_names))
       return fail("the type {} has no translation", id.empty() ? "?" : id), type;
@@ -484,6 +483,8 @@ class Reader {
     switch (f) {
       case Aggregate::arg_min:
       case Aggregate::arg_max:
+      case Aggregate::argmin:
+      case Aggregate::argmax:
       case Aggregate::min_by:
       case Aggregate::max_by:
       case Aggregate::arg_min_null:
@@ -636,10 +637,16 @@ class Reader {
   }
 
   // A limit or offset; false: none.
-  bool limit(const Json* json, uint64_t& value) {
+  bool limit(const Json* json, uint64_t& value, Node* n = nullptr) {
     if (!json) return false;
     const std::string kind = text_of(*json, "type", "UNSET");
     if (kind == "UNSET") return false;
+    if (kind == "CONSTANT_PERCENTAGE" && n) {
+      const Json* percent = field(*json, "constant_percentage");
+      n->percent = percent && percent->is_number() ? percent->get<double>() : 100;
+      if (!(n->percent >= 0 && n->percent <= 100)) fail("a LIMIT of {}% has no translation", n->percent);
+      return n->is_percent = true;
+    }
     if (kind != "CONSTANT_VALUE")
       return fail("a LIMIT or OFFSET that is {} has no translation",
                   kind.ends_with("PERCENTAGE") ? "a percentage" : "no constant"),
@@ -788,6 +795,91 @@ class Reader {
     n.set_count = static_cast<uint32_t>(sets.size());
   }
 
+  // UNNEST of lists that are made of each row: how many columns of its child stay, and its lists.
+  // What a projection below it makes of columns (UNPIVOT does) is taken up here, in a projection
+  // with the elements behind the other columns.
+  NodeId unnest_of_columns(const Json& json, size_t depth) {
+    Json child = list(json, "children")[0];
+    std::vector<Json> made;
+    size_t kept = 0;
+    const bool is_projection = text_of(child, "type") == "LOGICAL_PROJECTION";
+    std::vector<std::pair<Unnested, std::vector<Json>>> lists;
+    for (const Json& e : list(json, "expressions")) {
+      const Json* of = field(e, "child");
+      const bool is_column = of && text_of(*of, "expression_class") == "BOUND_REF";
+      if (is_column && is_projection) {
+        const Json& columns = list(child, "expressions");
+        const uint32_t at = position(*of, "index");
+        if (at >= columns.size()) return fail("UNNEST names no column"), NodeId{};
+        lists.push_back(list_of(columns[at]));
+        const uint32_t first = static_cast<uint32_t>(columns.size() + made.size());
+        for (size_t k = 0; k < lists.back().second.size(); ++k) {
+          Json& part = lists.back().second[k];
+          made.push_back(part);
+          const Json type = part.contains("return_type") ? part["return_type"] : part["value"]["type"];
+          part = {{"expression_class", "BOUND_REF"}, {"return_type", type}, {"index", first + k}};
+        }
+      } else if (of) {
+        lists.push_back(list_of(*of));
+      }
+      if (error_) return {};
+    }
+    if (is_projection) {
+      Json& columns = child["expressions"];
+      kept = columns.size();
+      for (Json& c : columns) {
+        const Json* type = c.contains("value") ? field(c["value"], "type") : field(c, "return_type");
+        if (type && text_of(*type, "id") == "LIST")
+          c = {{"expression_class", "BOUND_CONSTANT"},
+               {"value", {{"type", {{"id", "INTEGER"}}}, {"is_null", true}}}};
+      }
+      for (Json& part : made) columns.push_back(std::move(part));
+    }
+    Node n;
+    n.op = Operator::unnest;
+    n.children = append(plan_.node_lists, {node(child, depth + 1)});
+    n.projects = is_projection;
+    std::vector<uint32_t> map(kept), kinds;
+    for (uint32_t k = 0; k < kept; ++k) map[k] = k;
+    n.projection = append(plan_.numbers, map);
+    std::vector<ExpressionId> parts;
+    for (const auto& [kind, of] : lists) {
+      kinds.push_back(static_cast<uint32_t>(kind));
+      kinds.push_back(static_cast<uint32_t>(of.size()));
+      for (const Json& part : of) parts.push_back(expression(part, depth + 1));
+    }
+    n.expressions = append(plan_.expression_lists, parts);
+    n.lists = append(plan_.numbers, kinds);
+    return plan_.nodes.add(std::move(n));
+  }
+  // What makes a list.
+  std::pair<Unnested, std::vector<Json>> list_of(const Json& json) {
+    const std::string name = last_name(json);
+    const Json& children = list(json, "children");
+    const std::vector<Json> parts(children.begin(), children.end());
+    if (text_of(json, "expression_class") == "BOUND_CONSTANT") {
+      const Json* value = field(json, "value");
+      const Json* type_json = value ? field(*value, "type") : nullptr;
+      const Json* info = type_json ? field(*type_json, "type_info") : nullptr;
+      const Json* inner = value ? field(*value, "value") : nullptr;
+      std::vector<Json> elements;
+      if (info && field(*info, "child_type") && inner)
+        for (Json element : list(*inner, "children")) {
+          element["type"] = *field(*info, "child_type");
+          elements.push_back({{"expression_class", "BOUND_CONSTANT"}, {"value", std::move(element)}});
+        }
+      if (!elements.empty()) return {Unnested::elements, elements};
+    }
+    if ((name == "list_value" || name == "unpivot_list" || name == "list_pack") && !parts.empty())
+      return {Unnested::elements, parts};
+    if ((name == "string_split" || name == "split" || name == "str_split" || name == "string_to_array") && parts.size() == 2)
+      return {Unnested::parts, parts};
+    if ((name == "range" || name == "generate_series") && !parts.empty() && parts.size() <= 3)
+      return {name == "range" ? Unnested::range : Unnested::series, parts};
+    fail("UNNEST of {} has no translation", name.empty() ? "a column of lists" : name);
+    return {};
+  }
+
   // UNNEST of constant lists is VALUES of their elements, the shorter ones filled up with nulls,
   // joined with each row that it stands over. `lists`: constants; `beside`: a column before theirs,
   // which is that of a row without a table.
@@ -829,6 +921,8 @@ class Reader {
     }
     if (lists.empty()) lists.push_back(nullptr);
     const Json& children = list(json, "children");
+    if (children.size() == 1 && std::find(lists.begin(), lists.end(), nullptr) != lists.end())
+      return unnest_of_columns(json, depth);
     const bool alone = children.size() == 1 && text_of(children[0], "type") == "LOGICAL_DUMMY_SCAN";
     Json values = values_of(lists, alone);
     if (error_ || alone) return node(values, depth + 1);
@@ -876,7 +970,8 @@ class Reader {
         break;
       case Operator::aggregate: aggregates_of(json, n, depth); break;
       case Operator::join:
-      case Operator::any_join: join(json, n, depth); break;
+      case Operator::any_join:
+      case Operator::asof_join: join(json, n, depth); break;
       case Operator::order:
         n.orders = orders(json, "orders", depth);
         projection(json, "projections", n.projection, n.projects);
@@ -888,7 +983,7 @@ class Reader {
         n.offset = number(json, "offset");
         break;
       case Operator::limit:
-        n.has_limit = limit(field(json, "limit_val"), n.limit);
+        n.has_limit = limit(field(json, "limit_val"), n.limit, &n);
         limit(field(json, "offset_val"), n.offset);
         break;
       case Operator::distinct:
@@ -919,6 +1014,8 @@ class Reader {
         break;
       }
       case Operator::cross:
+      case Operator::positional:
+      case Operator::unnest:
       case Operator::one_row: break;
     }
     return plan_.nodes.add(std::move(n));

@@ -128,6 +128,10 @@ struct Expression {
   Place place;                                 // where it stands in the text
 };
 
+// What the list of an UNNEST is: its elements; a text and what parts it; begin, end and step of a
+// series, which may reach its end or not.
+enum class Unnested : uint32_t { elements, parts, range, series };
+
 struct Condition {  // of a join: left `comparison` right, each over its own side's columns
   Function comparison{};
   ExpressionId left{}, right{};
@@ -157,7 +161,8 @@ struct Node {
   Operator op{};
   Range<NodeId> children;
   // filter, scan: conjuncts; project: columns; aggregate: aggregates; window: what it adds; join:
-  // further conjuncts over left and right columns; values: cells, row by row
+  // further conjuncts over left and right columns; values: cells, row by row; unnest: what its
+  // lists are made of
   Range<ExpressionId> expressions;
   Range<ExpressionId> groups;   // aggregate: keys; distinct: DISTINCT ON's keys
   Range<Condition> conditions;  // join
@@ -180,9 +185,11 @@ struct Node {
   JoinType join{};
   bool all = false;  // union, except, intersect: ALL
   bool distinct_on = false;
-  bool has_limit = false;
+  bool has_limit = false, is_percent = false;  // limit: `percent` of the rows in place of `limit`
+  double percent = 0;
   uint64_t limit = 0, offset = 0;
   uint32_t cte = 0;   // cte, cte_ref
+  Range<uint32_t> lists;  // unnest: of each list its kind (Unnested), and how many expressions it has
   std::string table;  // scan; empty: `count` numbers (or microseconds) from `first` on
   int64_t first = 0, step = 1;
   uint64_t count = 0;

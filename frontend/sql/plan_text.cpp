@@ -196,7 +196,7 @@ class Writer {
     return joined(keys);
   }
   std::string limit_text(const Node& n) const {
-    std::string text = n.has_limit ? fmt::format(" {}", n.limit) : "";
+    std::string text = n.is_percent ? fmt::format(" {}%", n.percent) : n.has_limit ? fmt::format(" {}", n.limit) : "";
     return n.offset ? text + fmt::format(" OFFSET {}", n.offset) : text;
   }
 
@@ -234,7 +234,8 @@ class Writer {
                            n.set_count ? fmt::format(", {} grouping sets", n.set_count) : "");
       }
       case Operator::join:
-      case Operator::any_join: {
+      case Operator::any_join:
+      case Operator::asof_join: {
         const Names a(in.begin(), in.begin() + static_cast<ptrdiff_t>(left)),
             b(in.begin() + static_cast<ptrdiff_t>(left), in.end());
         Names on;
@@ -259,7 +260,8 @@ class Writer {
           out = right;
         else if (n.join != JoinType::semi && n.join != JoinType::anti)
           out.insert(out.end(), right.begin(), right.end());
-        return fmt::format("{} join on {}", join_names[static_cast<size_t>(n.join)],
+        return fmt::format("{}{} join on {}", n.op == Operator::asof_join ? "asof " : "",
+                           join_names[static_cast<size_t>(n.join)],
                            joined(on, " AND "));
       }
       case Operator::window: {
@@ -267,6 +269,11 @@ class Writer {
         for (size_t i = 0; i < values.size(); ++i)
           out.push_back(name_of_column(values[i], "window", i));
         return "window " + joined(values);
+      }
+      case Operator::positional: return "join by row numbers";
+      case Operator::unnest: {
+        for (uint32_t k = 0; k < n.lists.count / 2; ++k) out.push_back(fmt::format("unnest#{}", k + 1));
+        return "unnest " + joined(texts(n.expressions, in));
       }
       case Operator::cross: return "cross product";
       case Operator::order: return "order by " + keys_text(n.orders, in);

@@ -336,7 +336,8 @@ Cell Translator::quantile(const Expression& e, const Relation& in, const Groups&
 // last of an order.
 Cell Translator::argument_at(const Expression& e, const Relation& in, const Groups& g) {
   const Aggregate f = e.aggregate_function;
-  const bool most = f == Aggregate::arg_max || f == Aggregate::max_by || f == Aggregate::arg_max_null;
+  const bool most = f == Aggregate::arg_max || f == Aggregate::argmax || f == Aggregate::max_by ||
+                    f == Aggregate::arg_max_null;
   const bool keeps_null = f == Aggregate::arg_max_null || f == Aggregate::arg_min_null;
   Counted c = counted_of(e, in, g, keeps_null ? 0 : 2);
   if (error_) return failed(e.type);
@@ -361,7 +362,7 @@ Cell Translator::argument_at(const Expression& e, const Relation& in, const Grou
 Cell Translator::row_at(const Expression& e, const Relation& in, const Groups& g) {
   const Aggregate f = e.aggregate_function;
   const bool last = f == Aggregate::last;
-  const bool keeps_null = f == Aggregate::first || last;
+  const bool keeps_null = f == Aggregate::first || f == Aggregate::arbitrary || last;
   const Counted c = counted_of(e, in, g, keeps_null ? 0 : 1);
   if (error_) return failed(e.type);
   if (f != Aggregate::last && is_none(c.rows) && !g.one) {
@@ -427,6 +428,93 @@ Cell Translator::joined_texts(const Expression& e, const Relation& in, const Gro
     v = g_.pick(parts, scatter(g.space, g_.pick(numbers, sorted.first), g_.rows(sorted.space)));
   }
   return {v, g_.map("gt", {c.number, g_.integer(whole, 0)}, truth), e.type};
+}
+
+// The product of floats: the exponential of the sum of logarithms, whose own sum is exact, with the
+// sign of as many as are below zero. Of whole numbers it is one, as far as doubles tell them apart.
+Cell Translator::product(const Expression& e, const Relation& in, const Groups& g) {
+  const Counted c = counted_of(e, in, g, 1);
+  if (error_) return failed(e.type);
+  const std::vector<Cell> given = numbers_of(e, in, g, c);
+  if (error_) return failed(e.type);
+  const VectorId one = g_.real(real, 1), zero = g_.real(real, 0);
+  VectorId v = g_.spread(cast_cell(given[0], {TypeId::double_}).value, g.rows);
+  if (!is_none(c.rows)) v = g_.select(g_.spread(c.rows, g.rows), v, one);
+  const VectorId size = g_.map("exp", {reduce(g, "sum", g_.map("log", {g_.map("abs", {v}, real)}, real), {})}, real);
+  // Below zero is -0.0, too, as its inverse is.
+  const VectorId inverse = g_.map("div", {one, v}, real);
+  const VectorId negative = g_.or_(g_.map("lt", {v, zero}, truth), g_.map("lt", {inverse, zero}, truth));
+  const Bounds counts = Bounds::of(0, static_cast<__int128>(g_[g.rows].most_rows));
+  const VectorId signs = whole_map("mod", reduce(g, "sum", g_.cast(g_.spread(negative, g.rows), whole), counts), 2);
+  VectorId out = size;
+  if (is_exact(given[0].type) && scale_of(given[0].type) == 0)
+    out = g_.select(g_.map("lt", {size, g_.real(real, 0x1p52)}, truth), g_.map("round", {size}, real), size);
+  out = g_.select(g_.map("eq", {signs, g_.integer(whole, 1)}, truth), g_.map("neg", {out}, real), out);
+  return canonical(e.type, out, g_.map("gt", {c.number, g_.integer(whole, 0)}, truth));
+}
+
+// mode: the value that most rows of a group have, of several the one that stands first; entropy: of
+// the shares that the values have, in bits. Rows alike within a group are groups of their own.
+Cell Translator::frequency(const Expression& e, const Relation& in, const Groups& g) {
+  const Counted c = counted_of(e, in, g, 1);
+  if (error_) return failed(e.type);
+  const Cell x = spread(c.cells[0], g.rows);
+  std::vector<Cell> keys;
+  for (VectorId k : g.keys) keys.push_back({k, nothing, {TypeId::bigint}});
+  keys.push_back({x.value, nothing, x.type});
+  if (!is_none(c.rows)) keys.push_back({g_.spread(c.rows, g.rows), nothing, {TypeId::boolean}});
+  const Groups alike = group(g.rows, keys);
+  const Bounds counts = Bounds::of(0, static_cast<__int128>(g_[g.rows].most_rows));
+  const VectorId number = of_own_group(alike, reduce(alike, "len", nothing, counts));
+  if (e.aggregate_function == Aggregate::mode) {
+    const SortKey by[] = {{{number, nothing, {TypeId::bigint}}, true}, {{g_.rows(g.rows), nothing, {TypeId::bigint}}}};
+    const Ordered o = ordered_rows(g, c.rows, by);
+    return canonical(e.type, at_place(o, x.value, g, o.first), g_.map("gt", {c.number, g_.integer(whole, 0)}, truth));
+  }
+  // Each row has its value's part: log2(n / rows alike) / n.
+  const VectorId n = g_.cast(c.number, real), all = of_own_group(g, n);
+  VectorId part = g_.map("log2", {g_.map("div", {all, g_.cast(number, real)}, real)}, real);
+  if (!is_none(c.rows)) part = g_.select(g_.spread(c.rows, g.rows), part, g_.real(real, 0));
+  const VectorId some = g_.map("gt", {c.number, g_.integer(whole, 0)}, truth);
+  const VectorId safe = g_.select(some, n, g_.real(real, 1));
+  return {g_.map("div", {reduce(g, "sum", part, {}), safe}, real), nothing, e.type};
+}
+
+// Skewness and kurtosis: of powers of what lies apart from the mean, without the bias of a sample
+// but for kurtosis_pop.
+Cell Translator::shape(const Expression& e, const Relation& in, const Groups& g) {
+  const Counted c = counted_of(e, in, g, 1);
+  if (error_) return failed(e.type);
+  const std::vector<Cell> given = numbers_of(e, in, g, c);
+  if (error_) return failed(e.type);
+  const auto number = [&](double value) { return g_.real(real, value); };
+  const auto by = [&](std::string_view builtin, VectorId a, VectorId b) { return g_.map(builtin, {a, b}, real); };
+  const auto counting = [&](VectorId v) {
+    return is_none(c.rows) ? v : g_.select(g_.spread(c.rows, g.rows), v, number(0));
+  };
+  const VectorId v = counting(g_.spread(cast_cell(given[0], {TypeId::double_}).value, g.rows));
+  const VectorId apart = counting(by("minus", v, mean_of(g, c, v))), square = by("mul", apart, apart);
+  const bool is_skew = e.aggregate_function == Aggregate::skewness, is_sample = e.aggregate_function == Aggregate::kurtosis;
+  const int64_t least = is_skew ? 3 : is_sample ? 4 : 1;
+  const VectorId enough = g_.map("geq", {c.number, g_.integer(whole, least)}, truth);
+  const VectorId n = g_.select(enough, g_.cast(c.number, real), number(5));
+  const auto moment = [&](VectorId power) { return by("div", reduce(g, "sum", power, {}), n); };
+  const VectorId m2 = moment(square), m = moment(by("mul", square, is_skew ? apart : square));
+  const auto less = [&](double k) { return by("minus", n, number(k)); };
+  if (is_skew) {
+    const VectorId factor = by("div", g_.map("sqrt", {by("mul", n, less(1))}, real), less(2));
+    const VectorId spread_out = g_.map("sqrt", {by("mul", by("mul", m2, m2), m2)}, real);
+    return canonical(e.type, by("div", by("mul", factor, m), spread_out), enough);
+  }
+  const VectorId varies = g_.and_(enough, g_.map("gt", {m2, number(0)}, truth));
+  VectorId out = by("div", m, by("mul", m2, m2));
+  if (is_sample) {
+    const VectorId inner = by("minus", by("mul", by("plus", n, number(1)), out), by("mul", number(3), less(1)));
+    out = by("div", by("mul", less(1), inner), by("mul", less(2), less(3)));
+  } else {
+    out = by("minus", out, number(3));
+  }
+  return canonical(e.type, out, varies);
 }
 
 // count_if: null of no rows at all.

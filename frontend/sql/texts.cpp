@@ -67,6 +67,85 @@ Cell Translator::text_or_null(const Expression& e, std::span<const Cell> a, std:
   return text_cell(e.type, builtin, a, Undefined::is_null);
 }
 
+// The digits of a text's bytes, or of an integer.
+Cell Translator::digits(const Expression& e, std::span<const Cell> a, std::string_view base) {
+  if (a[0].type.id == TypeId::varchar) return text_cell(e.type, base, a);
+  const bool wide = a[0].type.id == TypeId::hugeint;
+  const Cell bits{g_.integer(BasicType::i64, wide ? 128 : 64), nothing, {TypeId::bigint}};
+  return text_cell(e.type, fmt::format("{}_of", base), {a[0], bits});
+}
+
+// format ("{") and printf ("%"): the parts of a constant format one after the other, each value by
+// its own spec, where its type has such a one.
+Cell Translator::formatted_text(const Expression& e, std::span<const Cell> a, std::string_view mark) {
+  const std::optional<std::string> format = g_[a[0].value].text;
+  const Type text{TypeId::varchar};
+  const auto refuse = [&](std::string_view what) {
+    fail("the function {} has no translation for {}", name_of(e.function), what);
+    return failed(e.type);
+  };
+  if (!format || !is_none(a[0].valid)) return refuse("a format that is no constant");
+  const bool braces = mark == "{";
+  std::vector<Cell> parts;
+  std::string plain;
+  const auto end_plain = [&] {
+    if (!plain.empty()) parts.push_back({g_.text(BasicType::str, plain), nothing, text});
+    plain.clear();
+  };
+  size_t next = 1;
+  for (size_t k = 0; k < format->size(); ++k) {
+    const char c = (*format)[k];
+    if ((c == mark[0] || (braces && c == '}')) && k + 1 < format->size() && (*format)[k + 1] == c) {
+      plain += c;
+      ++k;
+      continue;
+    }
+    if (c != mark[0]) {
+      if (braces && c == '}') return refuse("a brace that nothing opens");
+      plain += c;
+      continue;
+    }
+    const size_t end = braces ? format->find('}', k) : format->find_first_of("diuxXocsfFeEgG", k + 1);
+    if (end == std::string::npos) return refuse("'" + format->substr(k) + "'");
+    std::string spec = format->substr(k, end + 1 - k);
+    const std::string given = spec;
+    k = end;
+    size_t at = next++;
+    if (braces) {  // {number:spec}
+      const size_t colon = std::min(spec.find(':'), spec.size() - 1);
+      const std::string number = spec.substr(1, colon - 1);
+      if (number.find_first_not_of("0123456789") != std::string::npos || number.size() > 3) return refuse("'" + given + "'");
+      if (!number.empty()) at = static_cast<size_t>(std::stoi(number)) + 1;
+      spec = "{" + spec.substr(colon);
+    }
+    if (at >= a.size()) return refuse("'" + given + "', which no argument is for");
+    const Cell& value = a[at];
+    end_plain();
+    const std::string_view inner = std::string_view(spec).substr(1, spec.size() - (braces ? 2 : 1));
+    const bool is_text = value.type.id == TypeId::varchar;
+    const bool is_plain = braces ? inner.empty() : inner == "s" || (inner == "d" && is_integral(value.type));
+    if (is_plain && (braces || is_text || inner == "d" || value.type.id == TypeId::boolean)) {
+      parts.push_back(is_text ? value : cast_cell(value, text));
+      continue;
+    }
+    const bool is_real = is_floating(value.type), is_whole = is_integral(value.type);
+    // What may stand in a spec of the type: flags, width and precision, and its last letter.
+    const std::string_view flags = is_text ? "0123456789<>^-.:" : braces ? "0123456789<>^+- .,_:" : "0123456789+- .,#";
+    const std::string_view last = is_text ? "s" : is_real ? "fFeEgG" : braces ? "dxXob" : "diuxXo";
+    const char letter = spec[spec.size() - (braces ? 2 : 1)];
+    const bool has_letter = last.find(letter) != std::string_view::npos;
+    const std::string_view rest = inner.substr(0, inner.size() - has_letter);
+    if ((!is_text && !is_real && !is_whole) || rest.find_first_not_of(flags) != std::string_view::npos ||
+        (!has_letter && (!braces || is_real)) || (!is_real && !is_text && rest.find('.') != std::string_view::npos))
+      return refuse(fmt::format("'{}' of {}", given, type_name(value.type)));
+    const std::string_view function = is_text ? "format_text" : is_real ? "format_real" : "format_integer";
+    parts.push_back(text_cell(text, function, {value, {g_.text(BasicType::str, spec), nothing, text}}));
+  }
+  end_plain();
+  if (parts.empty()) parts.push_back({g_.text(BasicType::str, ""), nothing, text});
+  return strict(e.type, text_cell(text, "concat", parts).value, a);
+}
+
 // --- Patterns ------------------------------------------------------------------------------------
 
 // `like` of HorseIR does it where the pattern is a constant in which no `_` has to be a character,

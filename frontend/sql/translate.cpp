@@ -88,8 +88,6 @@ Relation Translator::relation(NodeId id) {
       for (ExpressionId e : plan_.of(n.expressions)) {
         const PlaceScope scope(place_, plan_[e].place);
         columns.push_back(evaluate(e, r));
-        if (columns.back().type.id == TypeId::interval)
-          fail("a column of type INTERVAL has no translation");
       }
       r.columns = std::move(columns);
       return r;
@@ -102,6 +100,9 @@ Relation Translator::relation(NodeId id) {
       const Relation left = relation(children[0]);
       return cross(left, relation(children[1]));
     }
+    case Operator::asof_join: return asof(n);
+    case Operator::positional: return side_by_number(n);
+    case Operator::unnest: return unnest(n);
     case Operator::order:
     case Operator::top: return order(n);
     case Operator::limit: return limit(n);

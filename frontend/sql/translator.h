@@ -28,12 +28,22 @@ inline constexpr std::string_view several_rows =
 
 inline constexpr VectorId nothing = none<VectorId>();
 
+struct Interval {  // all of i64
+  VectorId months = nothing, days = nothing, micros = nothing;
+};
+
 struct Cell {
   VectorId value = nothing;
   VectorId valid = nothing;  // none: never null
-  Type type;
-  VectorId days = nothing, micros = nothing;  // INTERVAL, whose `value` is months
+  Type type{};
+  Interval parts{};  // INTERVAL: what `value` is made of, where that is known
 };
+
+// How long a unit of time is: months or microseconds.
+struct Span {
+  int64_t months, micros;
+};
+std::optional<Span> span_of(std::string_view unit);
 
 // What a function without a value for its arguments gives.
 enum class Undefined : uint8_t { is_error, is_null };
@@ -161,6 +171,21 @@ class Translator {
   Cell like_cell(std::span<const Cell> a, bool quote, std::string_view before,
                  std::string_view behind, std::string_view function);
 
+  // intervals.cpp
+  Cell interval_cell(Interval p, std::span<const Cell> arguments);
+  Interval parts_of(const Cell& c);
+  Interval normal_parts(const Cell& c);
+  Cell comparable(const Cell& c);
+  Cell time_between(std::span<const Cell> a);
+  std::optional<Cell> of_intervals(const Expression& e, std::span<const Cell> a, std::string_view builtin);
+  VectorId part_of_interval(const Cell& c, std::string_view part);
+  VectorId infinite_any(std::span<const Cell> a);
+
+  // made_dates.cpp
+  VectorId is_between(VectorId v, VectorId least, VectorId most);
+  VectorId days_of_parts(VectorId year, VectorId month, VectorId day, VectorId& holds);
+  VectorId micros_of_parts(VectorId hour, VectorId minute, const Cell& seconds, VectorId& holds);
+
   // dates.cpp: all of i64
   struct Civil {
     VectorId year, month, day;
@@ -183,6 +208,7 @@ class Translator {
   VectorId first_of_month(VectorId months);
   VectorId first_of_year(VectorId year);
   VectorId monday_of(VectorId days);
+  VectorId whole_months(const Cell& from, const Cell& to);
   Cell shifted(Type type, const Cell& moment, const Cell& by, bool back);
 
   // The rules of functions.def: `a` are the arguments.
@@ -214,14 +240,25 @@ class Translator {
   SQL_RULE(real_function)
   SQL_RULE(logarithm)
   SQL_RULE(angle)
+  SQL_RULE(real_formula)
+  SQL_RULE(bits_set)
   SQL_RULE(float_class)
   SQL_RULE(bits)
   SQL_RULE(date_part)
   SQL_RULE(truncation)
   SQL_RULE(difference)
   SQL_RULE(interval)
+  SQL_RULE(normalized)
+  SQL_RULE(age)
+  SQL_RULE(bucket)
   SQL_RULE(last_day)
   SQL_RULE(make_date)
+  SQL_RULE(make_time)
+  SQL_RULE(make_timestamp)
+  SQL_RULE(moment_of_seconds)
+  SQL_RULE(julian)
+  SQL_RULE(zoned)
+  SQL_RULE(parsed)
   SQL_RULE(formatted)
   SQL_RULE(like)
   SQL_RULE(not_like)
@@ -231,6 +268,8 @@ class Translator {
   SQL_RULE(text_function)
   SQL_RULE(not_text_function)
   SQL_RULE(text_or_null)
+  SQL_RULE(digits)
+  SQL_RULE(formatted_text)
   SQL_RULE(concat)
   SQL_RULE(concat_ws)
 #undef SQL_RULE
@@ -360,6 +399,9 @@ class Translator {
   Cell row_at(const Expression& e, const Relation& in, const Groups& g);
   Cell joined_texts(const Expression& e, const Relation& in, const Groups& g);
   Cell count_if(const Expression& e, const Relation& in, const Groups& g);
+  Cell product(const Expression& e, const Relation& in, const Groups& g);
+  Cell frequency(const Expression& e, const Relation& in, const Groups& g);
+  Cell shape(const Expression& e, const Relation& in, const Groups& g);
 
   // windows.cpp
   struct Run {  // neighbours of rows in order that belong together: a partition, or peers
@@ -409,6 +451,15 @@ class Translator {
   VectorId permutation(const Relation& r, std::span<const OrderKey> keys);
   VectorId permutation(SpaceId space, std::span<const SortKey> keys);  // none: every key is constant
   VectorId first_rows(VectorId rows, uint64_t limit, bool has_limit, uint64_t offset);
+
+  Relation asof(const Node& n);
+
+  // unnest.cpp
+  Relation unnest(const Node& n);
+  Relation side_by_number(const Node& n);
+  Relation rows_of_one(Relation r);
+  VectorId numbers_to(VectorId count, double most);
+  VectorId repeated(SpaceId space, VectorId counts, Bounds each, VectorId& place);
 
   // sets.cpp
   Relation append(std::vector<Relation> parts);

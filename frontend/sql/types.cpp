@@ -11,7 +11,6 @@ std::string type_name(Type type) {
 #include "frontend/sql/types.def"
 #undef SQL_TYPE
   };
-  if (type.id == TypeId::interval) return "INTERVAL";
   if (type.id == TypeId::enumeration) return "ENUM";
   const std::string_view name = names[static_cast<size_t>(type.id)];
   return type.id == TypeId::decimal ? fmt::format("{}({},{})", name, type.width, type.scale)

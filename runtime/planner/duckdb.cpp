@@ -33,6 +33,7 @@ int type_number(sql::TypeId id) {
     case sql::TypeId::timestamp: return 12;
     case sql::TypeId::date: return 13;
     case sql::TypeId::time: return 14;
+    case sql::TypeId::interval: return 15;
     case sql::TypeId::hugeint: return 16;
     case sql::TypeId::varchar: return 17;
     case sql::TypeId::timestamptz: return 31;

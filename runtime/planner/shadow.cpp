@@ -45,6 +45,7 @@ constexpr Shape shapes[] = {
      most_microseconds},
     {sql::TypeId::timestamptz, any, "CAST(make_timestamp(CAST({0} AS BIGINT)) AS {1})",
      -most_microseconds, most_microseconds},
+    {sql::TypeId::interval, any, "to_microseconds(CAST({0} AS BIGINT))"},
 };
 #define SQL_TYPE(id, name, horseir) +1
 static_assert(std::size(shapes) == 0

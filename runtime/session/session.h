@@ -29,6 +29,7 @@
 #include "runtime/planner/commands.h"
 #include "runtime/print_result.h"
 #include "runtime/session/device_choice.h"
+#include "runtime/planner/recursive.h"
 #include "runtime/sql/queries.h"
 
 namespace rndn::runtime {
@@ -179,6 +180,8 @@ class Session {
   Result<std::string> plan_section(const NamedSource& statement);
   // The columns of a table or a view, as a query of all of them names them.
   Result<std::vector<planner::ResultColumn>> columns_of(const planner::Command& command);
+  Result<Outcome> run_recursive(const NamedSource& statement, const planner::RecursiveQuery& query,
+                                const RunOptions& options);
   Result<Outcome> run_alone(const NamedSource& of, const std::string& text,
                             const RunOptions& options);
   Result<bool> make_room(const planner::Command& command);

@@ -3,6 +3,8 @@
 // table that rows are added to is opened anew from them, and its columns are converted again when a
 // query reads them. Views are texts (runtime/sql/queries.h). Not there: changes of single rows.
 #include <fmt/format.h>
+#include <fmt/ranges.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <set>
@@ -13,6 +15,7 @@
 #include "runtime/data/arrow.h"
 #include "runtime/files/files.h"
 #include "runtime/planner/database.h"
+#include "runtime/planner/recursive.h"
 #include "runtime/print_sql.h"
 #include "runtime/session/program_text.h"
 #include "runtime/session/session.h"
@@ -60,6 +63,11 @@ Grid text_grid(std::vector<std::string> names, const std::vector<std::vector<std
   }
   grid.names = std::move(names);
   return grid;
+}
+
+uint64_t physical_memory() {
+  const long pages = sysconf(_SC_PHYS_PAGES), size = sysconf(_SC_PAGE_SIZE);
+  return pages > 0 && size > 0 ? static_cast<uint64_t>(pages) * static_cast<uint64_t>(size) : uint64_t{1} << 33;
 }
 
 Session::Outcome nothing() {
@@ -131,6 +139,8 @@ Error Session::refused(std::string_view kind, Span place, const std::string& why
 
 Result<Session::Outcome> Session::query(const NamedSource& statement, const Command&,
                                         const RunOptions& options) {
+  const std::string text = statement.sql->as.empty() ? text_of(statement) : statement.sql->as;
+  if (const auto recursive = planner::read_recursive(text)) return run_recursive(statement, *recursive, options);
   return run_query(statement, options);
 }
 
@@ -419,7 +429,7 @@ Result<Session::Outcome> Session::create_table(const NamedSource& statement,
                                                const Command& command, const RunOptions& options) {
   ASSIGN_OR_RETURN(const bool is_needed, make_room(command));
   if (!is_needed) return nothing();
-  ASSIGN_OR_RETURN(Outcome outcome, run_query(rest_of(statement, command.rest), options));
+  ASSIGN_OR_RETURN(Outcome outcome, query(rest_of(statement, command.rest), command, options));
   if (command.columns.size() > outcome.columns.size())
     return refused("sql-columns", command.name_place,
                    fmt::format("{} columns are named, and the query has {}", command.columns.size(),
@@ -730,6 +740,101 @@ Result<std::string> print(const Session::Outcome& outcome, Format format, uint64
   if (!outcome.is_sql) return print_result(outcome.results, format, most_rows);
   ASSIGN_OR_RETURN(std::optional<Grid> grid, rows_of(outcome));
   return print_grid(*grid, format, most_rows);
+}
+
+// ---- WITH RECURSIVE
+
+namespace {
+
+// WITH, and what was made of the tables so far.
+std::string defined(const std::vector<std::string>& definitions) {
+  return definitions.empty() ? "" : fmt::format("WITH {}\n", fmt::join(definitions, ",\n"));
+}
+std::string names_of(const std::vector<std::string>& columns) {
+  std::vector<std::string> quoted;
+  for (const std::string& c : columns) quoted.push_back(quote_name(c));
+  return fmt::format("{}", fmt::join(quoted, ", "));
+}
+
+}  // namespace
+
+// Each recursive table is made of the rows of its first query, and then of those that its next one
+// gives over the rows before, until there are none: tables of the session while this goes on. Rows
+// of UNION are those that are not there yet. A text of its own is planned in each step.
+Result<Session::Outcome> Session::run_recursive(const NamedSource& statement, const planner::RecursiveQuery& query,
+                                                const RunOptions& options) {
+  struct Drops {  // the tables, in any case
+    Session& session;
+    std::vector<std::string> names;
+    ~Drops() {
+      std::erase_if(session.files_, [&](const NamedFile& file) {
+        return file.made && std::find(names.begin(), names.end(), file.name) != names.end();
+      });
+      session.is_joined_ = names.empty() && session.is_joined_;
+    }
+  } drops{*this, {}};
+  const auto fresh_name = [&](const std::string& wanted) {
+    std::string name = wanted;
+    for (int n = 2; has_table(name); ++n) name = fmt::format("{} {}", wanted, n);
+    return drops.names.emplace_back(std::move(name));
+  };
+  const auto keep_rows = [&](const std::string& name, std::vector<std::shared_ptr<const ArrowResult>> chunks) {
+    auto table = std::make_shared<MadeTable>();
+    table->name = name;
+    table->chunks = std::move(chunks);
+    return keep(std::move(table));
+  };
+  const uint64_t most_bytes = options.limits.bytes ? options.limits.bytes : physical_memory() / 2;
+  std::vector<std::string> definitions;
+  for (const planner::RecursiveQuery::Table& t : query.tables) {
+    const std::string head = quote_name(t.name) + (t.columns.empty() ? "" : "(" + names_of(t.columns) + ")");
+    if (!t.is_recursive) {
+      definitions.push_back(fmt::format("{} AS (\n{}\n)", head, t.body));
+      continue;
+    }
+    const std::string before = defined(definitions);
+    const char* distinct = t.all ? "" : "DISTINCT ";
+    ASSIGN_OR_RETURN(Outcome first, run_alone(statement, fmt::format("{}SELECT {}* FROM (\n{}\n) AS first_rows", before,
+                                                                     distinct, t.first), options));
+    if (!t.columns.empty() && t.columns.size() != first.columns.size())
+      return input_error("the table `{}` names {} columns, and its first query has {}", t.name, t.columns.size(),
+                         first.columns.size());
+    std::vector<std::string> columns = t.columns, casts;
+    if (columns.empty())
+      for (const sql::ResultColumn& c : first.columns) columns.push_back(c.name);
+    for (size_t k = 0; k < columns.size(); ++k) {
+      first.columns[k].name = columns[k];
+      casts.push_back(fmt::format("CAST({} AS {})", quote_name(columns[k]), sql::type_name(first.columns[k].type)));
+    }
+    const std::string rows = fresh_name("rows of " + t.name), step = fresh_name("new rows of " + t.name);
+    const std::vector<sql::ResultColumn> result_columns = first.columns;
+    ASSIGN_OR_RETURN(auto chunk, chunk_of(first));
+    std::vector<std::shared_ptr<const ArrowResult>> chunks{chunk};
+    uint64_t bytes = chunk->rows * columns.size() * 8;
+    const std::string source = fmt::format("{}({}) AS (FROM {})", quote_name(t.name), names_of(columns), quote_name(step));
+    std::vector<std::string> with_step = definitions;
+    with_step.push_back(source);
+    std::string next = fmt::format("{}SELECT {}{} FROM (\n{}\n) AS next_rows({})", defined(with_step), distinct,
+                                   fmt::join(casts, ", "), t.next, names_of(columns));
+    if (!t.all) next += fmt::format(" EXCEPT FROM {}", quote_name(rows));
+    while (chunk->rows > 0) {
+      RETURN_IF_ERROR(keep_rows(step, {chunk}));
+      if (!t.all) RETURN_IF_ERROR(keep_rows(rows, chunks));
+      ASSIGN_OR_RETURN(Outcome more, run_alone(statement, next, options));
+      for (size_t k = 0; k < columns.size() && k < more.columns.size(); ++k) more.columns[k].name = columns[k];
+      ASSIGN_OR_RETURN(chunk, chunk_of(more));
+      if (chunk->rows > 0) chunks.push_back(chunk);
+      bytes += chunk->rows * columns.size() * 8;
+      if (bytes > most_bytes)
+        return input_error("the recursive table `{}` has more than {} bytes of rows{}", t.name, most_bytes,
+                           options.limits.bytes ? fmt::format(" ({})", options.limits.bytes_name) : "");
+    }
+    RETURN_IF_ERROR(keep_rows(rows, std::move(chunks)));
+    definitions.push_back(fmt::format("{}({}) AS (FROM {})", quote_name(t.name), names_of(columns), quote_name(rows)));
+  }
+  ASSIGN_OR_RETURN(Outcome outcome, run_query(statement_of(statement, defined(definitions) + query.rest), options));
+  outcome.typed = nullptr;
+  return outcome;
 }
 
 }  // namespace rndn::runtime

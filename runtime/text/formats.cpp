@@ -14,11 +14,6 @@ namespace {
 
 constexpr int64_t second = 1000000, day = 86400 * second;  // microseconds
 
-constexpr std::string_view day_names[] = {"Sunday",   "Monday", "Tuesday", "Wednesday",
-                                          "Thursday", "Friday", "Saturday"};
-constexpr std::string_view month_names[] = {"January", "February", "March",     "April",   "May",      "June",
-                                            "July",    "August",   "September", "October", "November", "December"};
-
 int64_t floor_div(int64_t a, int64_t b) { return a / b - (a % b < 0); }
 
 std::string digits_of(__int128 value) {
@@ -84,12 +79,42 @@ std::string timestamp_text(int64_t micros) {
   return fmt::format("{} {}", date_text(days), time_text(micros - days * day));
 }
 
+IntervalParts interval_parts(__int128 value) {
+  const auto micros = static_cast<int64_t>(value);  // the low words, with their sign
+  const auto high = static_cast<int64_t>((value - micros) >> 64);
+  const auto days = static_cast<int32_t>(high);
+  return {static_cast<int32_t>((high - days) >> 32), days, micros};
+}
+
+std::string interval_text(__int128 value) {
+  const IntervalParts p = interval_parts(value);
+  std::string out;
+  const auto add = [&](int64_t n, std::string_view unit) {
+    if (n) out += fmt::format("{}{} {}{}", out.empty() ? "" : " ", n, unit, n == 1 ? "" : "s");
+  };
+  add(p.months / 12, "year");
+  add(p.months % 12, "month");
+  add(p.days, "day");
+  if (p.micros == 0) return out.empty() ? "00:00:00" : out;
+  const bool negative = p.micros < 0;
+  const uint64_t size = negative ? -static_cast<uint64_t>(p.micros) : static_cast<uint64_t>(p.micros);
+  out += fmt::format("{}{}{:02}:{:02}:{:02}", out.empty() ? "" : " ", negative ? "-" : "", size / 3600000000,
+                     size / 60000000 % 60, size / 1000000 % 60);
+  if (size % 1000000 == 0) return out;
+  out += fmt::format(".{:06}", size % 1000000);
+  while (out.back() == '0') out.pop_back();
+  return out;
+}
+
+bool call_of_interval(Call& c) { return c.give(interval_text(c.integer(0))); }
 bool call_of_date(Call& c) { return c.give(date_text(c.number(0))); }
 bool call_of_time(Call& c) { return c.give(time_text(c.number(0))); }
 bool call_of_timestamp(Call& c) { return c.give(timestamp_text(c.number(0))); }
 
 bool call_strftime(Call& c) {
-  const int64_t days = floor_div(c.number(0), day), of_day = c.number(0) - days * day;
+  const __int128 moment = c.integer(0);
+  const auto days = static_cast<int64_t>(moment / day - (moment % day < 0));
+  const auto of_day = static_cast<int64_t>(moment - static_cast<__int128>(days) * day);
   const hir::CivilDate d = hir::civil_from_days(days);
   const int64_t weekday = ((days + 4) % 7 + 7) % 7;  // Sunday is 0
   const int64_t of_year = days - hir::days_from_civil(d.year, 1, 1);

@@ -26,6 +26,11 @@ struct Call {
   bool give_real(double value) { return out.real = value, true; }
 };
 
+inline constexpr std::string_view day_names[] = {"Sunday",   "Monday", "Tuesday", "Wednesday",
+                                          "Thursday", "Friday", "Saturday"};
+inline constexpr std::string_view month_names[] = {"January", "February", "March",     "April",   "May",      "June",
+                                            "July",    "August",   "September", "October", "November", "December"};
+
 #define TEXT_FUNCTION(id, arguments, result, why) bool call_##id(Call& c);
 #include "frontend/text_functions.def"
 #undef TEXT_FUNCTION

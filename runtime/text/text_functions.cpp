@@ -132,17 +132,24 @@ bool call_right(Call& c) {
   return c.give(between(c.text(0), n >= 0 ? length - n : -n, length));
 }
 
-bool call_split_element(Call& c) {
-  const std::string_view text = c.text(0), by = c.text(1);
+namespace {
+std::vector<std::string_view> parts_of(std::string_view text, std::string_view by) {
   std::vector<std::string_view> parts;
   if (by.empty()) {
     for_characters(text, [&](std::string_view character) { parts.push_back(character); });
-  } else {
-    size_t from = 0;
-    for (size_t at; (at = text.find(by, from)) != text.npos; from = at + by.size())
-      parts.push_back(text.substr(from, at - from));
-    parts.push_back(text.substr(from));
+    return parts;
   }
+  size_t from = 0;
+  for (size_t at; (at = text.find(by, from)) != text.npos; from = at + by.size())
+    parts.push_back(text.substr(from, at - from));
+  parts.push_back(text.substr(from));
+  return parts;
+}
+}  // namespace
+
+bool call_split_count(Call& c) { return c.give_integer(static_cast<__int128>(parts_of(c.text(0), c.text(1)).size())); }
+bool call_split_element(Call& c) {
+  const std::vector<std::string_view> parts = parts_of(c.text(0), c.text(1));
   const __int128 n = static_cast<__int128>(parts.size()), at = place(c.integer(2), n);
   return at >= 0 && at < n && c.give(parts[static_cast<size_t>(at)]);
 }

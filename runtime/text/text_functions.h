@@ -38,6 +38,14 @@ std::string date_text(int64_t days);
 std::string time_text(int64_t of_day);
 std::string timestamp_text(int64_t micros);
 
+// INTERVAL, of one number of 128 bits (frontend/sql/types.def).
+struct IntervalParts {
+  int32_t months, days;
+  int64_t micros;
+};
+IntervalParts interval_parts(__int128 value);
+std::string interval_text(__int128 value);
+
 class Patterns;  // compiled regular expressions
 
 class TextFunction {

@@ -2,19 +2,27 @@
 """Every function of SQL that rndn translates, against DuckDB, over a table of odd values.
 
     tests/sql_random/functions.py build/bin/rndn --device sim [--only WORD] [--one]
+    tests/sql_random/functions.py build/bin/rndn --catalog [--only WORD]
 
 In: the expressions of functions.txt. The table has nulls, empty texts, characters of 1 to 4 bytes,
 negative numbers, leap days and ends of months. The expressions of a family are one statement; where
 one differs, each is run for itself (`--one`: at once). Out: every difference with its expression, and
 counts. Doubles are compared to 1e-12, all else exactly. Exit code as random_sql.py's.
 Left out: nothing that functions.txt has; a refusal is a difference here.
+
+`--catalog`: every function of duckdb_functions() over the types of the table, each overload called
+with its columns and with constants: answered as DuckDB does, refused by name, or wrong. Left out:
+functions of lists, maps, structs and other types that rndn has not, of the database itself, and
+those that draw numbers; collations.
 """
 import argparse
 import datetime
 import decimal
+import itertools
 import json
 import pathlib
 import random
+import re
 import sys
 import tempfile
 
@@ -77,6 +85,105 @@ def field(value):
     return '"' + str(value).replace('"', '""') + '"' if isinstance(value, str) else str(value)
 
 
+# What --catalog calls a parameter of a type with, the more usual first.
+ARGUMENTS = {
+    'VARCHAR': ['s', "'b'", "'%Y'", 'u', 'n'], 'INTEGER': ['i', '2', 'j'], 'BIGINT': ['b', '3', 'i'],
+    'SMALLINT': ['h', '2::smallint'], 'TINYINT': ['(i % 5)::tinyint'], 'UTINYINT': ['i::utinyint'],
+    'USMALLINT': ['i::usmallint'], 'UINTEGER': ['i::uinteger'], 'UBIGINT': ['i::ubigint'],
+    'HUGEINT': ['b::hugeint', '3::hugeint'], 'DOUBLE': ['x', '0.5::double', 'abs(x) + 1'],
+    'FLOAT': ['f', '0.5::float'], 'DECIMAL': ['m', '1.50::decimal(9,2)', 'v'], 'DATE': ['d', 'e'],
+    'TIMESTAMP': ['t', 'o'], 'TIMESTAMP WITH TIME ZONE': ['t::timestamptz', 'o::timestamptz'],
+    'TIME': ['t::time', 'o::time'], 'BOOLEAN': ['q', 'not q'],
+    'INTERVAL': ["interval '1 day'", "to_days(i)", '(t - o)'], 'ANY': ['i', 's', 'x', 'd'],
+    'T': ['i', 'x', 's', 'd']}
+# Texts that mean something to the function.
+WORDS = {'date_trunc': "'month'", 'datetrunc': "'month'", 'date_part': "'month'", 'datepart': "'month'",
+         'date_diff': "'day'", 'datediff': "'day'", 'date_sub': "'day'", 'datesub': "'day'",
+         'timezone': "'UTC'", 'printf': "'%s'", 'format': "'{}'"}
+FOREIGN = re.compile(r'STRUCT|MAP|UNION|\[|GEOMETRY|VARIANT|JSON|BIT$|LAMBDA|UUID|LIST|STATE|BIGNUM|BLOB|'
+                     r'UHUGEINT|_NS|_S$|_MS$|TIME WITH|TUPLE|TYPE|NULL|INVALID|ARRAY')
+NOT_CALLED = re.compile(r'__internal|__|icu_|collate|pg_|has_\w+_priv|current_|list_|array_|json|inet_|log|row$|'
+                        r'(random|setseed|nextval|currval|setval|uuid|gen_random_uuid|now|today|version|user|'
+                        r'getvariable|write_log|sleep_ms|error|txid_current|get_current\w*|transaction_\w+|'
+                        r'in_search_path|vector_type|create_sort_key|combine|finalize|cast_to_type|'
+                        r'reservoir_quantile|approx_\w+|hash|md5_number\w*|parse_duckdb\w+|from_json\w*|'
+                        r'is_histogram\w+|remap_struct|replace_type|struct_\w+|can_cast_\w+|col_desc\w+|'
+                        r'format_type|format_pg\w+|map_\w+|get_block_size|obj_d\w+|shobj_d\w+|session_user|'
+                        r'generate_subscripts|regexp_split_to_table|variant\w*|timetz\w+|make_type|get_type|'
+                        r'alias|typeof|unnest|icu_sort_key|hive_\w+|stats|current\w*|assert_true|'
+                        r'combine_aggr|cardinality|enum_\w+|constant_or_null)$')
+
+
+def calls_of(connection):
+    """Of each function and overload: its kind, its name, and calls of it, the most usual first."""
+    rows = connection.execute(
+        "select distinct function_name, function_type, parameter_types, parameters, return_type, varargs "
+        "from duckdb_functions() where function_type in ('scalar', 'aggregate', 'macro') "
+        "and database_name = 'system' order by all").fetchall()
+    for name, kind, types, parameters, result, more in rows:
+        types = ['ANY' if t is None else t for t in types or []]
+        if kind == 'macro':
+            types = ['ANY'] * len(parameters)
+        if NOT_CALLED.match(name) or any(FOREIGN.search(t) for t in [result or '', *types]):
+            continue
+        if more and len(types) < 2:
+            types = types + [more] * (2 - len(types))
+        choices = []
+        for at, t in enumerate(types):
+            known = ARGUMENTS.get(t.split('(')[0], [])
+            if at > 0:  # another column before the first
+                known = known[1:] + known[:1]
+            choices.append([WORDS[name]] if at == 0 and name in WORDS and t == 'VARCHAR' else known)
+        word = re.fullmatch(r'\w+', name) is not None
+        calls = []
+        for arguments in itertools.islice(itertools.product(*choices), 60):
+            if word:
+                calls.append(f'"{name}"({", ".join(arguments)})')
+            elif len(arguments) == 2:
+                calls.append(f'({arguments[0]} {name} {arguments[1]})')
+            elif len(arguments) == 1:
+                calls.append(f'({name} {arguments[0]})')
+        yield kind, name, ', '.join(types), calls
+
+
+def catalog(connection, rndn, only):
+    """The table of --catalog; the number of wrong answers."""
+    verdicts, wrong = {}, 0
+    for kind, name, types, calls in calls_of(connection):
+        if only not in name:
+            continue
+        key, asked = f'{name}({types})', 0
+        for call in calls:
+            if asked == 2:  # two ways that DuckDB answers are enough
+                break
+            query = f'select {call} as c from t' if kind == 'aggregate' else f'select id, {call} as c from t order by id'
+            try:
+                answer = connection.execute(query)
+                wanted = [[random_sql.plain(v) for v in row] for row in answer.fetchall()]
+            except random_sql.duckdb.Error:
+                continue
+            asked += 1
+            types_of = [str(d[1]).split('(')[0] for d in answer.description]
+            got = rndn.run([query])[0]
+            if isinstance(got, str):
+                reason = re.sub(r'\s+', ' ', got)
+                verdict = 'refused' if got.startswith('input') else 'wrong'
+            else:
+                verdict = 'answered' if random_sql.alike(random_sql.cells(got, types_of), wanted) else 'wrong'
+                reason = query
+            worst = ['answered', 'refused', 'wrong']
+            if worst.index(verdict) >= worst.index(verdicts.get(key, ('answered', ''))[0]):
+                verdicts[key] = verdict, f'{call}: {reason[:150]}'
+        verdicts.setdefault(key, ('not called', ''))
+    for verdict in ('wrong', 'refused', 'not called', 'answered'):
+        keys = sorted(k for k, v in verdicts.items() if v[0] == verdict)
+        wrong += len(keys) if verdict == 'wrong' else 0
+        print(f'{verdict}: {len(keys)}')
+        for key in keys if verdict != 'answered' else []:
+            print(f'  {key}\t{verdicts[key][1]}')
+    return wrong
+
+
 def statements(kind, expressions):
     """Queries of one kind over these expressions."""
     columns = ', '.join(f'{e} as c{at}' for at, e in enumerate(expressions))
@@ -84,6 +191,8 @@ def statements(kind, expressions):
         return [f'select {columns} from t', f'select k, {columns} from t group by k order by k',
                 f'select i % 2, q, {columns} from t where id > 5 group by all order by 1, 2',
                 f'select {columns} from t where id < 0']
+    if kind == 'query':
+        return expressions
     return [f'select id, {columns} from t order by id']
 
 
@@ -93,6 +202,7 @@ def main():
     parser.add_argument('--device', default='cpu')
     parser.add_argument('--only', default='', help='families or expressions with this word')
     parser.add_argument('--one', action='store_true', help='a statement for each expression')
+    parser.add_argument('--catalog', action='store_true', help="all of DuckDB's functions")
     options = parser.parse_args()
     if random_sql.is_missing(options.rndn):
         return 77
@@ -108,6 +218,8 @@ def main():
     connection.execute(f'create table t ({", ".join(f"{c[0]} {c[1]}" for c in COLUMNS)})')
     connection.executemany(f'insert into t values ({",".join("?" * len(COLUMNS))})', table)
     rndn = random_sql.Rndn(options.rndn, folder, options.device)
+    if options.catalog:
+        return 1 if catalog(connection, rndn, options.only) else 0
 
     families, family = [], []
     for line in pathlib.Path(__file__).with_name('functions.txt').read_text().splitlines():
@@ -150,12 +262,13 @@ def main():
         kinds = {}
         for line in lines:
             word, _, rest = line.partition(' ')
-            kind, expression = (word, rest) if word in ('agg', 'fail') else ('', line)
+            kind, expression = (word, rest) if word in ('agg', 'fail', 'query') else ('', line)
             if options.only in name or options.only in expression:
                 kinds.setdefault(kind, []).append(expression)
         for kind, expressions in kinds.items():
             if kind != 'fail':
-                for part in ([e] for e in expressions) if options.one else [expressions]:
+                alone = options.one or kind == 'query'
+                for part in ([e] for e in expressions) if alone else [expressions]:
                     check(name, kind, part)
                 continue
             for e in expressions:

@@ -604,6 +604,8 @@ def plain(value):
         return 'nan'
     if value is None or isinstance(value, (decimal.Decimal, float)):
         return value
+    if isinstance(value, datetime.timedelta):
+        return decimal.Decimal(value // datetime.timedelta(microseconds=1))
     if isinstance(value, (datetime.datetime, datetime.time)):
         zone = '+00' if value.tzinfo else ''
         value = value.replace(tzinfo=None)
@@ -674,6 +676,20 @@ def in_order(got, query):
     return True
 
 
+def microseconds(interval):
+    """An interval's text as DuckDB's module has intervals: months of 30 days."""
+    total, words = 0, interval.split()
+    if words and ':' in words[-1]:
+        clock = words.pop()
+        hours, minutes, seconds = clock.lstrip('-').split(':')
+        size = (int(hours) * 60 + int(minutes)) * 60 * 10**6 + int(decimal.Decimal(seconds) * 10**6)
+        total += -size if clock.startswith('-') else size
+    units = {'year': 360, 'month': 30, 'day': 1}
+    for number, unit in zip(words[::2], words[1::2]):
+        total += int(number) * units[unit.rstrip('s')] * 86400 * 10**6
+    return decimal.Decimal(total)
+
+
 def cells(rows, types):
     """The rows of rndn's JSON, typed as DuckDB's columns are."""
     def cell(v, t):
@@ -683,6 +699,8 @@ def cells(rows, types):
             return decimal.Decimal(v in (True, 'true', 1))
         if t in ('VARCHAR', 'ENUM', 'DATE', 'TIME', 'TIMESTAMP', 'TIMESTAMP WITH TIME ZONE'):
             return str(v)
+        if t == 'INTERVAL':
+            return microseconds(v)
         if t in ('DOUBLE', 'FLOAT'):
             number = float(v)
             if t == 'FLOAT' and math.isfinite(number):

@@ -374,6 +374,13 @@ class Renderer {
         joins_.push_back(out.name);
         return out;
       }
+      case Operator::positional: {
+        Texts out = columns(in[0].width, "l.");
+        for (const std::string& x : columns(in[1].width, "r.")) out.push_back(x);
+        return add(out, fmt::format("FROM {} l POSITIONAL JOIN {} r", in[0].name, in[1].name));
+      }
+      case Operator::asof_join:
+      case Operator::unnest: break;
       case Operator::cross: {
         Texts out = columns(in[0].width, "l.");
         for (const std::string& x : columns(in[1].width, "r.")) out.push_back(x);
