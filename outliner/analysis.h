@@ -58,6 +58,13 @@ Shapes analyse_shapes(const hir::Program& program, const hir::Function& function
 void analyse_again(const hir::Program& program, const hir::Function& function, ShapeTable& table, DiagnosticSink& sink,
                    std::span<const hir::StatementId> order, size_t first, Shapes& shapes);
 
+// --- enums.cpp ----------------------------------------------------------------------------------------------------------------
+
+// Rewrites the enums of main that are looked at as row numbers only, into `own`, which may be `main` itself, and gives `shapes` what follows from that.
+// False: there are none.
+bool find_enums(hir::Program& program, const hir::Function& main, ShapeTable& table, DiagnosticSink& sink,
+                Shapes& shapes, hir::Function& own);
+
 // --- top.cpp ------------------------------------------------------------------------------------------------------------------
 
 // An order of which first rows are taken.

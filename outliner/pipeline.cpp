@@ -40,6 +40,7 @@ Outlined run_once(const hir::Program& program, const Options& options, Diagnosti
   const hir::Function* main = &take_main(program, out.program, inlined);
   Shapes shapes = analyse_shapes(out.program, *main, out.shapes, sink);
   if (sink.has_errors()) return out;
+  if (options.joins && find_enums(out.program, *main, out.shapes, sink, shapes, inlined)) main = &inlined;
   if (options.lists && flatten_lists(out.program, *main, out.shapes, sink, options, shapes, inlined)) {
     main = &inlined;
     out.flattened = true;
