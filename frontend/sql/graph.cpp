@@ -11,6 +11,7 @@
 #include <algorithm>
 #include <cctype>
 #include <set>
+#include <unordered_map>
 
 #include "frontend/calendar.h"
 
@@ -228,7 +229,7 @@ VectorId Graph::cast(VectorId x, BasicType type) {
 }
 
 VectorId Graph::call(std::string head, const std::vector<VectorId>& arguments, BasicType type,
-                     SpaceId space, std::string_view hint, Bounds bounds, std::string tail,
+                     SpaceId space, Hint hint, Bounds bounds, std::string tail,
                      std::string declared) {
   Vector v;
   v.head = std::move(head);
@@ -238,7 +239,7 @@ VectorId Graph::call(std::string head, const std::vector<VectorId>& arguments, B
   v.type = type;
   v.space = space;
   v.bounds = bounds;
-  v.hint = hint;
+  v.hint = std::move(hint.text);
   return add(std::move(v));
 }
 
@@ -535,6 +536,7 @@ std::string Graph::print(const std::vector<VectorId>& results) {
   std::set<std::string> taken = {"module",     "import", "global", "def",     "kernel",
                                  "check_cast", "if",     "else",   "while",   "repeat",
                                  "var",        "return", "break",  "continue"};
+  std::unordered_map<std::string, size_t> numbers;  // of each hint: all below are taken
   std::string out;
   for (size_t i = 0; i < vectors_.size(); ++i) {
     const Vector& v = vectors_[static_cast<VectorId>(i)];
@@ -549,7 +551,8 @@ std::string Graph::print(const std::vector<VectorId>& results) {
     // A name begins with a letter, and `_` alone is none.
     if (hint.empty() || !std::isalpha(static_cast<unsigned char>(hint[0]))) hint.insert(0, "v");
     std::string name = hint;
-    for (size_t n = 2; !taken.insert(name).second; ++n) name = fmt::format("{}_{}", hint, n);
+    size_t& number = numbers.try_emplace(hint, 2).first->second;
+    while (!taken.insert(name).second) name = fmt::format("{}_{}", hint, number++);
     names_[i] = name;
     std::string arguments;
     for (VectorId a : v.arguments)

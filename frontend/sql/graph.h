@@ -66,6 +66,14 @@ struct Space {
   std::vector<std::vector<VectorId>> identities;
 };
 
+// What a vector is named after. It owns its text: that of another vector moves when vectors are
+// added, as other arguments of the same call may do.
+struct Hint {
+  template <class Text>
+  Hint(const Text& from) : text(from) {}  // NOLINT: texts of any type stand for one
+  std::string text;
+};
+
 class Graph {
  public:
   Graph();
@@ -99,7 +107,7 @@ class Graph {
   // Any other call, of the given space. `head` ends where the arguments begin: "@each_right(@index,
   // ".
   VectorId call(std::string head, const std::vector<VectorId>& arguments, hir::BasicType type,
-                SpaceId space, std::string_view hint, Bounds bounds = {}, std::string tail = ")",
+                SpaceId space, Hint hint, Bounds bounds = {}, std::string tail = ")",
                 std::string declared = "?");
   void name(VectorId v, std::string_view hint);  // where it has none yet
 
