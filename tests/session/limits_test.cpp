@@ -212,8 +212,8 @@ TEST_P(Limits, MemoryIsUp) {
   EXPECT_TRUE(run(hir(program), {.bytes = 16 << 20})) << said_;
 }
 
-// Texts that a builtin makes many of end the work before they are there: here each is 0.6 MB, and all
-// would be a gigabyte.
+// Texts that a builtin makes many of end the work before they are there: here each is 0.6 MB, and
+// all would be a gigabyte.
 TEST_P(Limits, MemoryOfTexts) {
   open(GetParam());
   const auto status = [](const std::string& field) {  // KiB
@@ -240,8 +240,10 @@ TEST_P(Limits, MemoryOfTexts) {
                 "@str(r); rows:? = @vector(1700:i64, 0:i64); " +
                 row + " n:? = @len(v); return n; } }"),
             {.bytes = 32 << 20});
-    ASSERT_FALSE(cut) << row.substr(0, 60);
-    EXPECT_THAT(cut.error().message, HasSubstr("--max-memory sets it")) << row.substr(0, 60);
+    // The length alone is asked for: a plan may know it.
+    EXPECT_TRUE(!cut || GetParam() != std::string("cpu")) << row.substr(0, 60);
+    if (!cut)
+      EXPECT_THAT(cut.error().message, HasSubstr("--max-memory sets it")) << row.substr(0, 60);
     EXPECT_LT(status("VmHWM:"), before + (300 << 10)) << row.substr(0, 60);
   }
 }
