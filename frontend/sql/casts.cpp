@@ -223,8 +223,8 @@ Cell Translator::cast_from_text(const Cell& c, Type to, bool tries) {
     case TypeId::real: return called("to_f32", {c});
     case TypeId::double_: return called("to_f64", {c});
     case TypeId::date: return called("to_date", {c});
-    case TypeId::timestamp:
-    case TypeId::timestamptz: return called("to_timestamp", {c});
+    case TypeId::timestamp: return called("to_timestamp", {c});
+    case TypeId::timestamptz: return called("to_timestamptz", {c});
     case TypeId::time: return called("to_time", {c});
     case TypeId::hugeint: return called("to_hugeint", {c});
     case TypeId::ubigint: {

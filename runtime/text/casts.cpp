@@ -3,7 +3,7 @@
 // Numbers are read as digits and a power of ten, and are exact: halves are rounded away from zero.
 // `_` may stand between two digits; spaces around the number do not count. Floats are read by the
 // C++ library. Dates are year-month-day with one of ` -/\` between them, times hour:minute with
-// seconds and a fraction if wanted; a zone after a timestamp is read and means nothing, as
+// seconds and a fraction if wanted; a zone after a timestamp means nothing where the type has none, as
 // TIMESTAMP has none. Left out: infinite dates and times have no value.
 #include <cctype>
 #include <charconv>
@@ -283,26 +283,41 @@ std::optional<int64_t> take_time(std::string_view& text) {
 }
 
 // What may follow a time: spaces, and a zone.
-bool ends_with_zone(std::string_view text) {
-  if (take(text, 'Z')) return stripped(text).empty();
-  if (!text.empty() && !is_space(text.front()) && text.front() != '+' && text.front() != '-') return false;
+struct Zone {
+  bool stands_apart = false, is_named = false;
+  std::string_view name;
+  int64_t seconds = 0;  // east of Greenwich
+};
+std::optional<Zone> zone_of(std::string_view text) {
+  Zone zone;
+  if (take(text, 'Z')) return stripped(text).empty() ? std::optional(zone) : std::nullopt;
+  if (!text.empty() && !is_space(text.front()) && text.front() != '+' && text.front() != '-') return std::nullopt;
+  zone.stands_apart = !text.empty() && is_space(text.front());
   text = stripped(text);
-  if (text.empty()) return true;
+  if (text.empty()) return Zone{};
   if (text.front() == '+' || text.front() == '-') {
+    const bool is_west = text.front() == '-';
     text.remove_prefix(1);
-    if (!take_two(text)) return false;
-    for (int part = 0; part < 2 && !text.empty(); ++part) {
-      take(text, ':');
-      if (!take_two(text)) return false;
+    int64_t unit = 3600;
+    for (int part = 0; part < 3 && (part == 0 || !text.empty()); ++part, unit /= 60) {
+      if (part) take(text, ':');
+      const std::optional<int64_t> two = take_two(text);
+      if (!two) return std::nullopt;
+      zone.seconds += *two * unit;
     }
-    return text.empty();
+    if (is_west) zone.seconds = -zone.seconds;
+    return text.empty() ? std::optional(zone) : std::nullopt;
   }
   for (char c : text)
-    if (!std::isalnum(static_cast<unsigned char>(c)) && c != '/' && c != '_' && c != '-' && c != '+') return false;
-  return std::isalpha(static_cast<unsigned char>(text.front()));
+    if (!std::isalnum(static_cast<unsigned char>(c)) && c != '/' && c != '_' && c != '-' && c != '+') return std::nullopt;
+  if (!std::isalpha(static_cast<unsigned char>(text.front()))) return std::nullopt;
+  zone.is_named = true;
+  zone.name = text;
+  return zone;
 }
 
-std::optional<int64_t> timestamp(std::string_view text) {
+// The moment that the text names, and its zone.
+std::optional<int64_t> timestamp(std::string_view text, Zone& zone) {
   const std::optional<int64_t> days = take_date(text);
   if (!days) return std::nullopt;
   if (*days == INT32_MAX || *days == -INT32_MAX) {
@@ -313,12 +328,19 @@ std::optional<int64_t> timestamp(std::string_view text) {
   if (!text.empty()) {
     if (!take(text, 'T') && !take(text, ' ')) return std::nullopt;
     const std::optional<int64_t> taken = take_time(text);
-    if (!taken || !ends_with_zone(text)) return std::nullopt;
+    const std::optional<Zone> named = zone_of(text);
+    if (!taken || !named) return std::nullopt;
     time = *taken;
+    zone = *named;
   }
   int64_t out;
   if (__builtin_mul_overflow(*days, whole_day, &out) || __builtin_add_overflow(out, time, &out)) return std::nullopt;
   return out;
+}
+// A zone means nothing for what has none.
+std::optional<int64_t> timestamp(std::string_view text) {
+  Zone ignored;
+  return timestamp(text, ignored);
 }
 
 }  // namespace
@@ -335,10 +357,25 @@ bool call_to_timestamp(Call& c) {
   return value && c.give_integer(*value);
 }
 
+// With an offset right behind it, or UTC; what names no zone is in UTC.
+bool call_to_timestamptz(Call& c) {
+  Zone zone;
+  std::optional<int64_t> value = timestamp(c.text(0), zone);
+  if (!value) return false;
+  const auto is_name = [&](std::string_view name) {
+    return std::equal(zone.name.begin(), zone.name.end(), name.begin(), name.end(), [](char a, char b) {
+      return std::toupper(static_cast<unsigned char>(a)) == b;
+    });
+  };
+  if (zone.is_named ? !is_name("UTC") && !is_name("GMT") : zone.stands_apart) return false;
+  if (__builtin_sub_overflow(*value, zone.seconds * 1000000, &*value)) return false;
+  return c.give_integer(*value);
+}
+
 bool call_to_time(Call& c) {  // with an offset behind it, or the time of a timestamp
   std::string_view text = c.text(0);
   const std::optional<int64_t> time = take_time(text);
-  if (time && (text.empty() || ((text.front() == '+' || text.front() == '-') && ends_with_zone(text))))
+  if (time && (text.empty() || ((text.front() == '+' || text.front() == '-') && zone_of(text))))
     return c.give_integer(*time);
   const std::optional<int64_t> moment = timestamp(c.text(0));
   return moment && c.give_integer((*moment % whole_day + whole_day) % whole_day);
