@@ -6,6 +6,8 @@
 #include <utility>
 #include <vector>
 
+#include "libraries/base/system/cancel.h"
+
 namespace rndn::runtime {
 
 using device::Address;
@@ -58,7 +60,7 @@ Result<void> StreamsDevice::run_one() {
   const Operation next = std::move(q.waiting.front());
   q.waiting.pop_front();
   ++q.done;
-  return next.run();
+  return errors_of([&] { return next.run(); });  // memory is freed where nothing may be thrown
 }
 
 Result<void> StreamsDevice::run_work() {
@@ -67,9 +69,10 @@ Result<void> StreamsDevice::run_work() {
 }
 
 Result<void> StreamsDevice::run_all() {
+  Result<void> first;
   while (!queues_[work].waiting.empty() || !queues_[copies].waiting.empty())
-    RETURN_IF_ERROR(run_one());
-  return {};
+    if (auto done = run_one(); !done && first) first = done;
+  return first;
 }
 
 Result<Address> StreamsDevice::allocate(uint64_t bytes) {
@@ -78,13 +81,15 @@ Result<Address> StreamsDevice::allocate(uint64_t bytes) {
 }
 
 Result<void> StreamsDevice::free(Address address) {
-  RETURN_IF_ERROR(run_all());
-  return to_.free(address);
+  const Result<void> before = run_all();
+  RETURN_IF_ERROR(to_.free(address));
+  return before;
 }
 
 Result<void> StreamsDevice::free_mapped(const device::Mapped& memory) {
-  RETURN_IF_ERROR(run_all());
-  return to_.free_mapped(memory);
+  const Result<void> before = run_all();
+  RETURN_IF_ERROR(to_.free_mapped(memory));
+  return before;
 }
 
 Result<void> StreamsDevice::copy_to_device(Address to, const void* from, uint64_t bytes) {
@@ -137,8 +142,9 @@ Result<void> StreamsDevice::wait_event(device::Stream stream, Event event) {
 }
 
 Result<void> StreamsDevice::unload_module(device::ModuleHandle module) {
-  RETURN_IF_ERROR(run_all());
-  return to_.unload_module(module);
+  const Result<void> before = run_all();
+  RETURN_IF_ERROR(to_.unload_module(module));
+  return before;
 }
 
 Result<void> StreamsDevice::launch(device::KernelHandle kernel, device::Dim3 grid,
@@ -172,8 +178,9 @@ Result<void> StreamsDevice::launch_graph(device::GraphHandle graph) {
 }
 
 Result<void> StreamsDevice::free_graph(device::GraphHandle graph) {
-  RETURN_IF_ERROR(run_all());
-  return to_.free_graph(graph);
+  const Result<void> before = run_all();
+  RETURN_IF_ERROR(to_.free_graph(graph));
+  return before;
 }
 
 Result<uint32_t> StreamsDevice::record_mark() {

@@ -11,7 +11,8 @@
 // can, or copies do, or a coin is thrown before each. The same seed gives the same order. Bytes of
 // the host are taken when a copy is queued, as GPUs stage them. Waiting for the work runs it and
 // what it waits for; copies that nobody waits for stay queued until memory is freed. Faults of
-// queued operations are reported by the call that ran them. Cost: the bytes of queued copies,
+// queued operations, work that is cancelled among them, are reported by the call that ran them;
+// what it frees is freed all the same. Cost: the bytes of queued copies,
 // twice. `ignored` drops one wait, counted from 1, so that tests see that each is needed. Left out:
 // order within a graph, which runs as one operation; work whose time is measured runs when it is
 // queued.

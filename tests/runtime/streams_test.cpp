@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "libraries/base/errors/diagnostic.h"
+#include "libraries/base/system/cancel.h"
 #include "runtime/compiler/compile.h"
 #include "runtime/engine.h"
 #include "runtime/memory/arena.h"
@@ -15,6 +16,7 @@
 #include "runtime/simulator/simulator_device.h"
 #include "runtime/simulator/streams.h"
 #include "tests/runtime/faulty_device.h"
+#include "tests/runtime/forwarding_device.h"
 #include "tests/support/made_tables.h"
 
 namespace rndn::runtime {
@@ -238,6 +240,38 @@ TEST_F(Programs, AgainFromTheDeviceFromTheHostAndAsAGraph) {
   EXPECT_EQ(expect_right([&](StreamsDevice& device) { return run(device, 5, true); }), once)
       << "what is there is not waited for";
   expect_right([&](StreamsDevice& device) { return run(device, 3, false); });
+}
+
+// A device whose copies notice that the work is cancelled, as loops of a launch do.
+class Cancelling final : public test::ForwardingDevice {
+ public:
+  using test::ForwardingDevice::ForwardingDevice;
+  Result<void> copy(device::Address, device::Address, uint64_t) override {
+    throw Cancelled{Error{Fault::interrupted, "cancelled"}.as(Cause::cancelled)};
+  }
+  Result<void> free(device::Address address) override {
+    ++freed;
+    return test::ForwardingDevice::free(address);
+  }
+  int freed = 0;
+};
+
+TEST(Streams, WhatIsQueuedWhenWorkIsCancelledThrowsNothingAndIsFreed) {
+  auto simulator = open_simulator("sm_86");
+  Cancelling below(**simulator);
+  for (bool freed_first : {false, true}) {
+    StreamsDevice device(below, {});
+    const device::Address from = *device.allocate(256), to = *device.allocate(256);
+    EXPECT_TRUE(device.copy(to, from, 256));
+    EXPECT_TRUE(device.copy(from, to, 256));
+    if (!freed_first) continue;  // both copies are left to the destructor
+    const Result<void> done = device.free(to);
+    ASSERT_FALSE(done);
+    EXPECT_EQ(done.error().cause, Cause::cancelled);
+    EXPECT_EQ(below.freed, 1);
+    EXPECT_TRUE(device.free(from));
+    EXPECT_EQ(below.freed, 2);
+  }
 }
 
 }  // namespace
