@@ -5,6 +5,7 @@
 #include "outliner/split.h"
 
 #include <algorithm>
+#include <array>
 #include <map>
 #include <optional>
 #include <set>
@@ -53,8 +54,12 @@ struct State {
   // rows, foreign: equal elements are never in different ranges, and later ranges have greater ones
   bool cut = false;
   StatementId at = none<StatementId>();  // groups .. per_group: the group; pairs: the join
-  VariableId of = none<VariableId>();    // cells .. per_group: the elements
+  VariableId of = none<VariableId>();    // cells .. per_group, reduced floats: the elements
   Builtin builtin{};  // per_cell, per_group, reduced: how pieces are put together; index: of first
+  // Where the rows of the table are ordered by keys: a vector that is in another order than when
+  // they are not, numbers of such rows, and the how manieth key it is, from 1.
+  bool moved = false, counts_moved = false, other_moved = false;
+  size_t key = 0;
   bool is_rows() const { return kind == rows; }
 };
 
@@ -68,12 +73,32 @@ class Splitter {
     (void)inline_calls(program_);
     out.refused = prepare();
     if (!out.refused.empty()) return out;
+    if (!options_.by_keys) return attempt(std::move(out));
+    out.refused = "nothing groups or orders its rows by columns";
+    for (StatementId at : order_) {
+      if (!set_keys(at)) continue;
+      forbidden_.clear();
+      out.refused.clear();
+      out = attempt(std::move(out));
+      if (!out.refused.empty()) continue;
+      if (of(variable(statement(at).targets[0].variable_id())).kind != State::whole) return out;
+      out = {.refused = "it needs all rows all the same"};
+    }
+    return out;
+  }
+
+ private:
+  Split attempt(Split out) {
     do {
       again_ = false;
       reset();
       for (StatementId s : order_) classify(s);
       if (!again_) need_all();
     } while (again_);
+    if (!refused_.empty()) {
+      out.refused = refused_;
+      return out;
+    }
     if (range_results_.empty()) {
       out.refused = "no statement works on its rows one by one";
       return out;
@@ -82,7 +107,6 @@ class Splitter {
     return out;
   }
 
- private:
   // --- The program ---
 
   Function& main() { return program_.functions[program_.main]; }
@@ -173,10 +197,81 @@ class Splitter {
     gathered_.clear(), merged_.clear(), by_numbers_.clear(), parts_.clear();
     tables_read_.clear(), range_how_.clear(), gathered_result_.clear();
     lengths_.clear(), whole_.clear(), cut_column_.clear();
+    float_parts_.clear(), float_sums_.clear();
     cut_used_ = false;
+    refused_.clear();
   }
 
   void forbid(StatementId s) { again_ |= forbidden_.insert(s).second; }
+
+  // --- Keys that the rows are ordered by ---
+
+  // Those of a group or an order, where they are columns of the table, or selections of such.
+  bool set_keys(StatementId at) {
+    keys_.clear();
+    key_columns_.clear();
+    const Statement& s = statement(at);
+    if (s.kind != Statement::assign) return false;
+    const Expression& e = call_of(at);
+    if (e.kind != Expression::call) return false;
+    const bool orders = e.callee.builtin_id == Builtin::order;
+    if (!orders && e.callee.builtin_id != Builtin::group) return false;
+    std::map<VariableId, StatementId> made;
+    for (StatementId id : order_)
+      for (const hir::Target& t : statement(id).targets)
+        if (t.kind == hir::Target::variable) made[t.variable_id()] = id;
+    std::vector<Operand> columns{e.operands[0]};
+    if (columns[0].kind == Operand::variable) {
+      const Expression& list = call_of(made.at(columns[0].variable_id()));
+      if (list.kind == Expression::call && list.callee.builtin_id == Builtin::list)
+        columns.assign(list.operands.begin(), list.operands.end());
+    }
+    const auto* directions = orders ? literal_of<int64_t>(e.operands[1]) : nullptr;
+    if (orders && (!directions || (directions->size() != 1 && directions->size() != columns.size())))
+      return false;
+    for (size_t k = 0; k < columns.size(); ++k) {
+      Operand o = columns[k];
+      if (o.kind != Operand::variable || !basic_of(o)) return false;
+      StatementId from = made.at(o.variable_id());
+      while (call_of(from).kind == Expression::call &&
+             call_of(from).callee.builtin_id == Builtin::compress) {
+        o = call_of(from).operands[1];
+        if (o.kind != Operand::variable) return false;
+        from = made.at(o.variable_id());
+      }
+      const Expression& column = call_of(from);
+      if (column.kind != Expression::call || (column.callee.builtin_id != Builtin::column_value &&
+                                              column.callee.builtin_id != Builtin::column_valid))
+        return false;
+      if (column.operands[0].kind != Operand::variable ||
+          !is_table(call_of(made.at(column.operands[0].variable_id()))))
+        return false;
+      if (!basic_of(o)) return false;
+      const bool valid = column.callee.builtin_id == Builtin::column_valid;
+      keys_.push_back({.column = text_of(column.operands[1]),
+                       .valid = valid,
+                       .type = *basic_of(o),
+                       .ascending = !directions ||
+                                    (*directions)[directions->size() == 1 ? 0 : k] != 0});
+      if (!key_columns_.emplace(from, k + 1).second) return false;
+    }
+    return true;
+  }
+  template <class T>
+  const std::vector<T>* literal_of(const Operand& o) {
+    return o.kind == Operand::literal
+               ? std::get_if<std::vector<T>>(&program_.literals[o.literal_id()].values)
+               : nullptr;
+  }
+  // All keys, each once, in their order.
+  bool are_keys(const std::vector<VariableId>& columns) {
+    if (keys_.empty() || columns.size() != keys_.size()) return false;
+    for (size_t k = 0; k < columns.size(); ++k)
+      if (states_[index(columns[k])].key != k + 1 || !is_values(states_[index(columns[k])]))
+        return false;
+    return true;
+  }
+  static bool same_order(const State& x, const State& y) { return x.moved == y.moved; }
 
   // --- What each variable is ---
 
@@ -196,6 +291,11 @@ class Splitter {
   static State whole() { return {.kind = State::whole}; }
   static State rows(SizeId size) {
     return is_none(size) ? whole() : State{.kind = State::rows, .size = size};
+  }
+  static State in_order_of(const State& x, SizeId size) {
+    State made = rows(size);
+    made.moved = x.moved && made.is_rows();
+    return made;
   }
   // A vector of the range whose elements are values.
   static bool is_values(const State& s) { return s.is_rows() && is_none(s.counts); }
@@ -222,10 +322,12 @@ class Splitter {
       else if (as_is)
         made = of(e.operands[0]);
       else if (is_values(of(e.operands[0])))
-        made = rows(of(e.operands[0]).size);
+        made = in_order_of(of(e.operands[0]), of(e.operands[0]).size);
       if (!as_is && !made.is_rows() && made.kind != State::foreign)
         made = whole();  // a cast of a part
-      if (!as_is && e.callee.builtin_id != Builtin::column_value) made.cut = false;
+      const bool is_column = e.callee.builtin_id == Builtin::column_value ||
+                             e.callee.builtin_id == Builtin::column_valid;
+      if (!as_is && !is_column) made.cut = false, made.key = 0;
       if (!is_none(made.counts) && made.is_rows() && basic_of(target) != BasicType::i64)
         made = whole();
       if (made.kind == State::whole && (e.kind == Expression::call || !as_is)) made = after_all(e);
@@ -293,7 +395,7 @@ class Splitter {
   }
   bool is_values_of_group(const Operand& x, StatementId group) {
     const State& s = of(x);
-    return s.is_rows() && s.size == group_size_[group];
+    return s.is_rows() && s.size == group_size_[group] && s.moved == group_moved_[group];
   }
 
   bool is_elementwise(Builtin b) {
@@ -311,17 +413,19 @@ class Splitter {
 
   State elementwise(StatementId id, const Expression& e) {
     SizeId size = none<SizeId>();
+    State like;
     for (size_t k = 0; k < e.operands.size(); ++k) {
-      const State& o = of(e.operands[k]);
-      if (o.kind == State::same ? is_one(id, k) || is_set(e.callee.builtin_id, k)
-                                : is_values(o) && (is_none(size) || o.size == size) &&
-                                      !is_set(e.callee.builtin_id, k)) {
-        if (o.is_rows()) size = o.size;
+      const State o = of(e.operands[k]);
+      if (o.kind == State::same
+              ? is_one(id, k) || is_set(e.callee.builtin_id, k)
+              : is_values(o) && (is_none(size) || (o.size == size && same_order(o, like))) &&
+                    !is_set(e.callee.builtin_id, k)) {
+        if (o.is_rows()) size = o.size, like = o;
         continue;
       }
       return whole();
     }
-    return rows(size);
+    return in_order_of(like, size);
   }
 
   // The parts of a list, or the vector itself; nothing: they are not all vectors of one size.
@@ -334,7 +438,9 @@ class Splitter {
       for (const Operand& part : call_of(def_[index(o.variable_id())]).operands)
         columns.push_back(part.variable_id());
     for (VariableId v : columns)
-      if (states_[index(v)].size != states_[index(columns[0])].size) return {};
+      if (states_[index(v)].size != states_[index(columns[0])].size ||
+          !same_order(states_[index(v)], states_[index(columns[0])]))
+        return {};
     return columns;
   }
 
@@ -348,11 +454,15 @@ class Splitter {
         if (operand(0).kind != State::table) return whole();
         const bool cut =
             b == Builtin::column_value && is_ascending(text_of(e.operands[1]), basic_of(target));
+        const bool moved = options_.by_keys;
         if (types()[type_of(target)].kind == TypeKind::enumeration)
-          return {.kind = State::foreign, .cut = cut};
+          return {.kind = State::foreign, .cut = cut, .moved = moved};
         if (!basic_of(target)) return whole();
         State made = rows(size);
+        rows_of_table_ = size;
         made.cut = cut;
+        made.moved = moved;
+        if (const auto at = key_columns_.find(id); at != key_columns_.end()) made.key = at->second;
         return made;
       }
       case Builtin::values:
@@ -360,7 +470,7 @@ class Splitter {
         [[fallthrough]];
       case Builtin::fetch: {
         if (operand(0).kind != State::foreign) return whole();
-        State made = rows(size);
+        State made = in_order_of(operand(0), size);
         made.cut = b == Builtin::values && operand(0).cut;
         return made;
       }
@@ -369,10 +479,12 @@ class Splitter {
         if (!operand(0).cut) return {.kind = State::first, .at = operand(0).at};
         State made = rows(size);
         made.counts = group_size_[operand(0).at];
+        made.counts_moved = group_moved_[operand(0).at];
         return made;
       }
       case Builtin::compress: {
-        if (!is_values(operand(0)) || !operand(1).is_rows() || operand(0).size != operand(1).size)
+        if (!is_values(operand(0)) || !operand(1).is_rows() ||
+            operand(0).size != operand(1).size || !same_order(operand(0), operand(1)))
           return whole();
         State made = operand(1);
         made.size = size;
@@ -380,21 +492,23 @@ class Splitter {
       }
       case Builtin::where: {
         if (!is_values(operand(0))) return whole();
-        State made = rows(size);
+        State made = in_order_of(operand(0), size);
         made.counts = operand(0).size;
+        made.counts_moved = operand(0).moved;
         return made;
       }
       case Builtin::index: return gather(id, e);
       case Builtin::index_or:
         return operand(0).kind == State::same && is_values(operand(1)) && is_one(id, 2) &&
                        operand(2).kind == State::same
-                   ? rows(size)
+                   ? in_order_of(operand(1), size)
                    : whole();
       case Builtin::index_a: {
         const bool value = operand(2).kind == State::same
                                ? is_one(id, 2)
                                : is_values(operand(2)) && operand(2).size == operand(1).size;
         if (!value || !operand(1).is_rows()) return whole();
+        if (options_.by_keys) return whole();  // of rows that repeat the last counts
         if (is_values(operand(0)) && operand(1).counts == operand(0).size)
           return rows(operand(0).size);
         if (operand(0).kind == State::same && is_none(operand(1).counts) &&
@@ -405,19 +519,24 @@ class Splitter {
       }
       case Builtin::vector:
         return operand(0).kind == State::length && operand(1).kind == State::same && is_one(id, 1)
-                   ? rows(operand(0).size)
+                   ? in_order_of(operand(0), operand(0).size)
                    : whole();
       case Builtin::range: {
-        if (operand(0).kind != State::length) return whole();
+        if (operand(0).kind != State::length || operand(0).moved) return whole();
         State made = rows(operand(0).size);
         made.counts = made.size;
         return made;
       }
       case Builtin::len:
-        return operand(0).is_rows() ? State{.kind = State::length, .size = operand(0).size}
+        return operand(0).is_rows() ? State{.kind = State::length,
+                                            .size = operand(0).size,
+                                            .moved = operand(0).moved}
                                     : whole();
       case Builtin::sum:
-        if (!basic_of(target) || hir::is_float(*basic_of(target)) ||
+      case Builtin::avg:
+        if (is_values(operand(0)) && is_summed_in_parts(e.operands[0]))
+          return {.kind = State::reduced, .of = e.operands[0].variable_id(), .builtin = b};
+        if (b == Builtin::avg || !basic_of(target) || hir::is_float(*basic_of(target)) ||
             !hir::is_ordered_number(*basic_of(target)))
           return whole();
         [[fallthrough]];
@@ -436,15 +555,19 @@ class Splitter {
         const std::vector<VariableId> columns = columns_of(e.operands[0]);
         if (columns.empty()) return whole();
         const State& leading = states_[index(columns[0])];
+        const bool keys = are_keys(columns) && std::all_of(keys_.begin(), keys_.end(),
+                                                           [](const SplitKey& k) { return k.ascending; });
+        if (leading.moved && !keys) return whole();
         group_size_[id] = leading.size;
+        group_moved_[id] = leading.moved;
         if (leading.cut) cut_used_ = true;
         for (VariableId v : columns)
           if (!leading.cut && !is_values(states_[index(v)])) return whole();
-        return {.kind = State::groups, .cut = leading.cut, .at = id};
+        return {.kind = State::groups, .cut = leading.cut || keys, .at = id};
       }
       case Builtin::each_right: {
         if (function_of(e.operands[0]) != Builtin::index || operand(2).kind != State::places ||
-            !is_values(operand(1)) || operand(1).size != group_size_[operand(2).at])
+            !is_values_of_group(e.operands[1], operand(2).at) || !is_values(operand(1)))
           return whole();
         return {.kind = State::cells, .at = operand(2).at, .of = e.operands[1].variable_id()};
       }
@@ -460,16 +583,25 @@ class Splitter {
             .kind = State::per_cell, .cut = is_cut(x.at), .at = x.at, .of = x.of, .builtin = *f};
         const bool reduces = *f == Builtin::len || *f == Builtin::sum || *f == Builtin::min ||
                              *f == Builtin::max || *f == Builtin::any || *f == Builtin::all;
-        // Of whole groups everything; parts of a group have no exact sum, nor an average.
-        const bool exact = *f != Builtin::sum || !hir::is_float(element);
-        if (result.cut ? !reduces && *f != Builtin::avg : !reduces || !exact) return whole();
-        return result;
+        // Of whole groups everything; of parts of groups what the parts can say.
+        const bool sums = *f == Builtin::sum || *f == Builtin::avg;
+        if (result.cut ? !reduces && !sums : !reduces && *f != Builtin::avg) return whole();
+        if (result.cut || !sums || (*f == Builtin::sum && !hir::is_float(element))) return result;
+        return x.kind == State::cells && is_summed_in_parts(variable(x.of)) ? result : whole();
       }
       case Builtin::raze: {
         if (operand(0).kind != State::per_cell) return whole();
         State made = operand(0);
         if (made.cut) return rows(size);
         made.kind = State::per_group;
+        return made;
+      }
+      case Builtin::order: {
+        const std::vector<VariableId> columns = columns_of(e.operands[0]);
+        if (columns.empty() || !are_keys(columns) || !is_ordered_so(e.operands[1])) return whole();
+        State made = rows(states_[index(columns[0])].size);
+        made.counts = made.size;
+        made.counts_moved = states_[index(columns[0])].moved;
         return made;
       }
       case Builtin::unique: {
@@ -484,11 +616,25 @@ class Splitter {
     }
   }
 
+  // Are these the directions of the keys?
+  bool is_ordered_so(const Operand& o) {
+    const auto* directions = literal_of<int64_t>(o);
+    if (!directions) return false;
+    for (size_t k = 0; k < keys_.size(); ++k)
+      if (((*directions)[directions->size() == 1 ? 0 : k] != 0) != keys_[k].ascending) return false;
+    return true;
+  }
+
+  bool is_summed_in_parts(const Operand& x) {
+    return options_.float_sums && x.kind == Operand::variable && basic_of(x) == BasicType::f64;
+  }
+
   bool is_cut(StatementId group) { return states_[statement(group).targets[0].id].cut; }
 
   bool is_ascending(const std::string& column, std::optional<BasicType> type) {
     const auto& known = options_.ascending;
-    if (std::none_of(known.begin(), known.end(), [&](const SplitOptions::Ascending& a) {
+    if (options_.by_keys ||
+        std::none_of(known.begin(), known.end(), [&](const SplitOptions::Ascending& a) {
           return a.column == column && a.type == type;
         }))
       return false;
@@ -503,16 +649,20 @@ class Splitter {
       const auto cell = number_of(e.operands[1]);
       if (!cell || *cell < 0 || *cell > 1) return whole();
       State made = rows(size);
+      made.moved = x.other_moved;
       made.counts = *cell == 0 ? x.counts : x.counts_other;
+      made.counts_moved = !is_none(made.counts) && x.other_moved;
       return made;
     }
-    if (x.kind == State::same && is_values(i)) return rows(size);
+    if (x.kind == State::same && is_values(i)) return in_order_of(i, size);
     if (x.is_rows() && i.is_rows() && i.counts == x.size && !is_none(i.counts)) {
+      if (i.counts_moved != x.moved) return whole();
       State made = x;
+      made.moved = i.moved;
       made.size = size;
       return is_none(size) ? whole() : made;
     }
-    if (x.is_rows() && i.kind == State::first && x.size == group_size_[i.at])
+    if (i.kind == State::first && is_values_of_group(e.operands[0], i.at))
       return {.kind = State::per_group,
               .at = i.at,
               .of = e.operands[0].variable_id(),
@@ -528,6 +678,7 @@ class Splitter {
     State made{.kind = State::pairs, .at = id};
     if (right.empty()) return whole();
     made.counts_other = states_[index(right[0])].size;
+    made.other_moved = states_[index(right[0])].moved;
     if (of(x).kind == State::same) {
       for (VariableId v : right)
         if (!is_values(states_[index(v)])) return whole();
@@ -582,9 +733,15 @@ class Splitter {
       case State::foreign:
       case State::rows_list: return copy_after(at);
       case State::whole: return whole_after(at);
-      case State::rows: return send_rows(v);
+      case State::rows:
+        if ((s.moved && !is_cheap(at)) ||
+            (!is_none(s.counts) && s.counts_moved && s.counts != rows_of_table_))
+          return refuse("`" + std::string(program_.text(main().variables[v].name)) +
+                        "` has its rows in their own order");
+        return send_rows(v);
       case State::length:
       case State::reduced: {
+        if (!is_none(s.of)) return reduce_floats(v);
         const Builtin by = s.kind == State::length ? Builtin::sum : s.builtin;
         const VariableId pieces = new_variable(type_of(v));
         send(v, options_.prefix + "p" + std::to_string(index(v)), pieces);
@@ -603,6 +760,9 @@ class Splitter {
       case State::per_cell: return forbid(s.at);
       case State::pairs: return forbid(s.at);
     }
+  }
+  void refuse(std::string why) {
+    if (refused_.empty()) refused_ = std::move(why);
   }
   bool done_after_(VariableId v) { return !in_after_.insert(v).second; }
 
@@ -678,7 +838,9 @@ class Splitter {
     }
     const State s = states_[index(numbers)];
     if (s.is_rows()) {
-      if (s.counts != states_[index(x)].size) return none<VariableId>();
+      if (s.counts != states_[index(x)].size || s.moved ||
+          s.counts_moved != states_[index(x)].moved)
+        return none<VariableId>();
       const VariableId part = part_of(x, numbers), all = new_variable(type_of(x));
       send(part, table_of(s.size, "r"), all);
       return at->second = all;
@@ -876,6 +1038,10 @@ class Splitter {
     range_results_.push_back({.table = table, .column = column});
     load(after_made_, to, table, column);
     if (!s.is_rows() || is_none(s.counts)) return;
+    if (s.counts_moved) {
+      range_results_[result].merge = SplitResult::place;
+      return;
+    }
     const size_t rows = length_result(s.counts);
     range_results_[result].merge = SplitResult::rebase;
     range_results_[result].rows = rows;
@@ -936,12 +1102,25 @@ class Splitter {
 
   // --- Groups ---
 
+  static constexpr size_t sum_parts = 3;  // of a float: of 80 bits and more together
   struct Merged {
     VariableId groups, places, first_of_range;
+    // Where floats are summed: the rows of a range's groups; in `after` those of the keys that come
+    // with parts of sums, and the numbers and lengths of the groups; which results the keys are.
+    VariableId rows_of_range = none<VariableId>(), places_of_parts = none<VariableId>(),
+               numbers = none<VariableId>(), count = none<VariableId>();
+    std::vector<size_t> keys_of_parts;
+  };
+  struct FloatSum {  // of each group
+    size_t result;   // of the range program: its parts, of all groups one behind the other
+    VariableId sum;  // in `after`
   };
   std::string group_table(StatementId group) {
     return options_.prefix + "g" + std::to_string(index(group));
   }
+
+  // Of parts of sums: those of all groups one behind the other, beside the keys as often.
+  std::string parts_table(StatementId group) { return group_table(group) + "p"; }
 
   // The group of the partial results, in `after`.
   const Merged& merged(StatementId group) {
@@ -1010,6 +1189,9 @@ class Splitter {
       emit(after_made_, v, Builtin::index, {variable(all), variable(first)}, type, span);
       return;
     }
+    if ((s.builtin == Builtin::sum || s.builtin == Builtin::avg) &&
+        is_summed_in_parts(variable(s.of)))
+      return merge_floats(v);
     const VariableId parts = new_variable(type);
     range_how_[range_results_.size()] = s.builtin == Builtin::len ? Builtin::sum : s.builtin;
     send(v, group_table(s.at), parts);
@@ -1019,23 +1201,188 @@ class Splitter {
   // v = each of the groups' cells of `parts` reduced
   void reduce_cells(std::vector<StatementId>& to, VariableId v, Builtin by, VariableId parts,
                     VariableId places, Span span) {
-    const TypeId type = type_of(v), list = program_.types->list(type);
-    const VariableId cells = new_variable(list), each = new_variable(list);
+    const TypeId list = program_.types->list(type_of(v));
+    const VariableId cells = new_variable(list);
     emit(to, cells, Builtin::each_right,
          {function(Builtin::index), variable(parts), variable(places)}, list, span);
+    emit_each(to, v, by, cells, span);
+  }
+  void emit_each(std::vector<StatementId>& to, VariableId v, Builtin by, VariableId cells,
+                 Span span) {
+    const TypeId type = type_of(v), list = program_.types->list(type);
+    const VariableId each = new_variable(list);
     emit(to, each, Builtin::each, {function(by), variable(cells)}, list, span);
     emit(to, v, Builtin::raze, {variable(each)}, type, span);
+  }
+
+  // --- Sums of floats ---
+  //
+  // x as `sum_parts` vectors and a rest: each element's multiple of a unit, of what that leaves the
+  // multiple of a smaller unit, and so on. A unit is so large that no sum of these multiples has
+  // more bits than a double: sums of a part are exact, and the sum of the sums of all parts of all
+  // ranges is that of x. (x + s) - s is the multiple, where s is 8 times as large as the magnitudes
+  // of all elements together: T. Ogita, S. M. Rump, S. Oishi, "Accurate floating-point summation
+  // part I", SIAM J. Sci. Comput. 31, 2008. Where the rest is not 0, as of infinite elements, `rest`
+  // is true, and what came of the parts must not be used.
+  struct Parts {
+    std::array<VariableId, sum_parts> parts;
+    VariableId rest;
+  };
+  Parts float_parts(std::vector<StatementId>& to, VariableId x) {
+    const TypeId f64 = types().basic(BasicType::f64), i64 = types().basic(BasicType::i64),
+                 boolean = types().basic(BasicType::boolean);
+    const auto make = [&](Builtin b, std::vector<Operand> operands, TypeId type) {
+      const VariableId v = new_variable(type);
+      emit(to, v, b, std::move(operands), type);
+      return variable(v);
+    };
+    const auto real = [&](double value) {
+      return literal({.type = f64, .values = std::vector<double>{value}, .span = {}});
+    };
+    Parts made;
+    const Operand most = make(Builtin::max, {make(Builtin::abs, {variable(x)}, f64)}, f64);
+    const Operand count = make(Builtin::len, {variable(x)}, i64);
+    const Operand eightfold = make(Builtin::mul, {count, real(8)}, f64);
+    Operand s = make(Builtin::mul, {most, eightfold}, f64), left = variable(x);
+    for (VariableId& part : made.parts) {
+      const Operand multiple =
+          make(Builtin::minus, {make(Builtin::plus, {left, s}, f64), s}, f64);
+      part = multiple.variable_id();
+      left = make(Builtin::minus, {left, multiple}, f64);
+      // What is left of an element is at most s in 2^52.
+      s = make(Builtin::mul, {make(Builtin::mul, {s, eightfold}, f64), real(0x1p-52)}, f64);
+    }
+    made.rest = make(Builtin::any, {make(Builtin::neq, {left, real(0)}, boolean)}, boolean)
+                    .variable_id();
+    return made;
+  }
+  // Of a vector of the range.
+  const Parts& parts_of_range(VariableId x) {
+    const auto [at, fresh] = float_parts_.try_emplace(x);
+    if (!fresh) return at->second;
+    need_range(x);
+    at->second = float_parts(range_made_, x);
+    range_vars_.push_back(at->second.rest);
+    range_results_.push_back({.merge = SplitResult::refutes,
+                              .table = options_.prefix + "f" + std::to_string(index(x)),
+                              .column = column_name(at->second.rest)});
+    return at->second;
+  }
+  VariableId append_all(std::vector<StatementId>& to, const std::vector<VariableId>& vectors) {
+    VariableId all = vectors[0];
+    for (size_t i = 1; i < vectors.size(); ++i) {
+      const VariableId more = new_variable(type_of(all));
+      emit(to, more, Builtin::append, {variable(all), variable(vectors[i])}, type_of(all));
+      all = more;
+    }
+    return all;
+  }
+  VariableId repeat(std::vector<StatementId>& to, VariableId v) {  // once for each part of a sum
+    return append_all(to, std::vector<VariableId>(sum_parts, v));
+  }
+  // A value of each range, which `after` has all of.
+  VariableId pieces_of(VariableId v, VariableId of) {
+    in_range_.insert(v);
+    const VariableId pieces = new_variable(type_of(v));
+    send(v, options_.prefix + "p" + std::to_string(index(of)), pieces);
+    return pieces;
+  }
+  // v = the sum or the average of all elements of a vector
+  void reduce_floats(VariableId v) {
+    const State s = states_[index(v)];
+    const Span span = statement(def_[index(v)]).span;
+    const TypeId f64 = types().basic(BasicType::f64), i64 = types().basic(BasicType::i64);
+    const bool average = s.builtin == Builtin::avg;
+    const Parts parts = parts_of_range(s.of);
+    std::vector<VariableId> pieces;
+    for (VariableId part : parts.parts) {
+      const VariableId sum = new_variable(f64);
+      emit(range_made_, sum, Builtin::sum, {variable(part)}, f64, span);
+      pieces.push_back(pieces_of(sum, v));
+    }
+    const VariableId sum = average ? new_variable(f64) : v;
+    emit(after_made_, sum, Builtin::sum, {variable(append_all(after_made_, pieces))}, f64, span);
+    if (!average) return;
+    const VariableId length = new_variable(i64), count = new_variable(i64);
+    emit(range_made_, length, Builtin::len, {variable(s.of)}, i64, span);
+    emit(after_made_, count, Builtin::sum, {variable(pieces_of(length, v))}, i64, span);
+    emit(after_made_, v, Builtin::div, {variable(sum), variable(count)}, f64, span);
+  }
+  // v = the sum or the average of each group's elements of a vector
+  void merge_floats(VariableId v) {
+    const State s = states_[index(v)];
+    const Span span = statement(def_[index(v)]).span;
+    const TypeId f64 = types().basic(BasicType::f64), i64 = types().basic(BasicType::i64);
+    const bool average = s.builtin == Builtin::avg;
+    (void)merged(s.at);
+    Merged& m = merged_.at(s.at);
+    if (is_none(m.rows_of_range)) {
+      m.rows_of_range = new_variable(program_.types->list(i64));
+      emit(range_made_, m.rows_of_range, Builtin::values,
+           {variable(statement(s.at).targets[0].variable_id())}, type_of(m.rows_of_range), span);
+    }
+    auto [at, fresh] = float_sums_.try_emplace({s.at, s.of});
+    FloatSum& made = at->second;
+    if (fresh) {
+      const Parts parts = parts_of_range(s.of);
+      std::vector<VariableId> parts_of_groups;
+      for (VariableId part : parts.parts) {
+        parts_of_groups.push_back(new_variable(f64));
+        reduce_cells(range_made_, parts_of_groups.back(), Builtin::sum, part, m.rows_of_range,
+                     span);
+      }
+      const VariableId all = new_variable(f64);
+      made.result = send_group(parts_table(s.at), append_all(range_made_, parts_of_groups), all);
+      if (is_none(m.places_of_parts)) {
+        std::vector<VariableId> keys;
+        for (VariableId key : columns_of(operands_of(s.at)[0])) {
+          const VariableId one = new_variable(type_of(key));
+          emit(range_made_, one, Builtin::index, {variable(key), variable(m.first_of_range)},
+               type_of(key));
+          keys.push_back(new_variable(type_of(key)));
+          m.keys_of_parts.push_back(
+              send_group(parts_table(s.at), repeat(range_made_, one), keys.back()));
+        }
+        m.places_of_parts = group_again(after_made_, s.at, keys).places;
+        const VariableId first = new_variable(i64), count = new_variable(i64);
+        m.numbers = new_variable(i64);
+        emit(after_made_, first, Builtin::keys, {variable(m.groups)}, i64, span);
+        emit(after_made_, count, Builtin::len, {variable(first)}, i64, span);
+        emit(after_made_, m.numbers, Builtin::range, {variable(count)}, i64, span);
+      }
+      const VariableId sums = new_variable(f64);
+      reduce_cells(after_made_, sums, Builtin::sum, all, m.places_of_parts, span);
+      made.sum = new_variable(f64);  // of one length with what else there is of the groups
+      emit(after_made_, made.sum, Builtin::index, {variable(sums), variable(m.numbers)}, f64, span);
+    }
+    if (!average) return copy(v, made.sum);
+    if (is_none(m.count)) {
+      const VariableId lengths = new_variable(i64), all = new_variable(i64);
+      emit_each(range_made_, lengths, Builtin::len, m.rows_of_range, span);
+      range_how_[send_group(group_table(s.at), lengths, all)] = Builtin::sum;
+      m.count = new_variable(i64);
+      reduce_cells(after_made_, m.count, Builtin::sum, all, m.places, span);
+    }
+    emit(after_made_, v, Builtin::div, {variable(made.sum), variable(m.count)}, f64, span);
+  }
+  // A value of each group of a range, which `after` has all of in `to`: the result.
+  size_t send_group(const std::string& table, VariableId v, VariableId to) {
+    in_range_.insert(v);
+    send(v, table, to);
+    return range_results_.size() - 1;
   }
   // The groups of several ranges as those of one.
   void make_merge(StatementId group, Split& out) {
     std::vector<StatementId> made;
     std::map<size_t, VariableId> parts;
-    for (const auto& [result, how] : range_how_) {
+    const auto load_part = [&](size_t result) {
       const SplitResult& r = range_results_[result];
-      if (r.table != group_table(group)) continue;
-      parts[result] = new_variable(type_of(range_vars_[result]));
-      load(made, parts[result], r.table, r.column);
-    }
+      const VariableId part = new_variable(type_of(range_vars_[result]));
+      load(made, part, r.table, r.column);
+      return part;
+    };
+    for (const auto& [result, how] : range_how_)
+      if (range_results_[result].table == group_table(group)) parts[result] = load_part(result);
     std::vector<VariableId> keys;
     for (VariableId v : columns_of(operands_of(group)[0]))
       keys.push_back(parts.at(gathered_result_.at({group, v})));
@@ -1054,6 +1401,36 @@ class Splitter {
       results.push_back(merged);
       merge.results.push_back(result);
     }
+    std::vector<VariableId> rests, keys_of_parts;
+    const auto add_result = [&](size_t result, VariableId v) {
+      results.push_back(v);
+      merge.results.push_back(result);
+    };
+    Merged of_parts;
+    for (size_t result : merged_.at(group).keys_of_parts) keys_of_parts.push_back(load_part(result));
+    if (!keys_of_parts.empty()) {
+      of_parts = group_again(made, group, keys_of_parts);
+      of_parts.first_of_range = new_variable(i64);
+      emit(made, of_parts.first_of_range, Builtin::keys, {variable(of_parts.groups)}, i64);
+    }
+    for (size_t k = 0; k < keys_of_parts.size(); ++k) {
+      const VariableId key = keys_of_parts[k], one = new_variable(type_of(key));
+      emit(made, one, Builtin::index, {variable(key), variable(of_parts.first_of_range)},
+           type_of(key));
+      add_result(merged_.at(group).keys_of_parts[k], repeat(made, one));
+    }
+    for (const auto& [of, sum] : float_sums_) {
+      if (of.first != group) continue;
+      const Parts again = float_parts(made, load_part(sum.result));
+      std::vector<VariableId> merged;
+      for (VariableId part : again.parts) {
+        merged.push_back(new_variable(type_of(part)));
+        reduce_cells(made, merged.back(), Builtin::sum, part, of_parts.places, {});
+      }
+      add_result(sum.result, append_all(made, merged));
+      rests.push_back(again.rest);
+    }
+    results.insert(results.end(), rests.begin(), rests.end());
     merge.program = make(made, results);
     out.merges.push_back(std::move(merge));
   }
@@ -1105,6 +1482,7 @@ class Splitter {
     out.before_results = std::move(before_results_);
     out.range_results = std::move(range_results_);
     if (cut_used_) out.cut = cut_column_;
+    out.keys = keys_;
     out.whole = std::move(whole_);
   }
 
@@ -1121,8 +1499,13 @@ class Splitter {
   std::vector<State> states_;     // per variable
   std::vector<StatementId> def_;  // per variable
   std::map<StatementId, SizeId> group_size_;
+  std::map<StatementId, bool> group_moved_;
   std::string cut_column_;
   bool cut_used_ = false;
+  std::vector<SplitKey> keys_;  // the rows are ordered by them
+  std::map<StatementId, size_t> key_columns_;
+  SizeId rows_of_table_ = none<SizeId>();
+  std::string refused_;
   std::set<VariableId> in_before_, in_range_, in_after_;
   std::vector<StatementId> before_made_, range_made_, after_made_;
   std::vector<VariableId> before_vars_, range_vars_;
@@ -1135,6 +1518,8 @@ class Splitter {
   std::map<StatementId, Merged> merged_;
   std::map<std::pair<StatementId, VariableId>, VariableId> gathered_;
   std::map<std::pair<VariableId, VariableId>, VariableId> by_numbers_, parts_;
+  std::map<VariableId, Parts> float_parts_;
+  std::map<std::pair<StatementId, VariableId>, FloatSum> float_sums_;
   std::vector<Split::Whole> whole_;
 };
 

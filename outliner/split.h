@@ -9,12 +9,16 @@
 // element of the table's rows, or of selections of them, up to these ends:
 //   sum, min, max, len, any, all   a value per range, reduced once more by `after`
 //   groups                         a row per group and range, grouped once more; not where a result
-//                                  is a sum of floats, an average or a list of rows
+//                                  is an average of integers or a list of rows
+//   sums and averages of f64       sums of parts of the elements that are exact; the last `sum` rounds
 //   index_a into other tables      the vector goes from range to range
 //   everything else                `after` has the rows of all ranges one behind the other
 // All of that is exact: the same sequence of rows, integers whose sum does not depend on the order,
 // the first row of each group. Where a group's first key is a column that ascends, ranges end where
 // it changes; then groups, with any sum and average, and joins by that key are whole within a range.
+// Where that leaves `after` with more than fits: rows that are ordered by the keys of a group or an
+// order first (SplitOptions::by_keys). All of a group is in one range then, and ranges one behind
+// the other are ordered. What is in the order of the table's rows stays with the range.
 // A number of a row of the table, or of a selection, counts from the range's first; it becomes one
 // that counts from the table's first where `after` reads it. What is gathered by such a number is
 // gathered per range.
@@ -37,6 +41,9 @@ struct SplitOptions {
     std::optional<hir::BasicType> type;  // none: a foreign key, the rows that it refers to
   };
   std::vector<Ascending> ascending;  // columns of the table whose elements ascend
+  // The rows of the table are ordered by the keys of a group or an order, which ranges end with.
+  bool by_keys = false;
+  bool float_sums = true;            // false: `after` sums the elements of all ranges
 };
 
 // A result of `before` or `range`, a vector, as the programs behind it read it: as a column.
@@ -45,11 +52,22 @@ struct SplitResult {
     append,  // of all ranges, one behind the other
     rebase,  // numbers of rows, which count from the range's first: appended, each with the sum of
              // the results `rows` of the ranges before it
+    place,   // numbers of rows in the order of the keys, from the range's first: appended, each as
+             // the table's number of that row
     carry,   // read by the range program; it replaces the one before
+    refutes  // true: sums of floats do not come out exactly; split without SplitOptions::float_sums
   } merge = append;
   std::string table, column;
   size_t rows = 0;   // rebase: the result that says how many rows a range has
   size_t first = 0;  // carry: the result of `before` that it begins as
+};
+
+// A column whose elements rows are ordered by, as `order` does it.
+struct SplitKey {
+  std::string column;
+  bool valid = false;  // whether the elements are there, not what they are
+  hir::BasicType type{};
+  bool ascending = true;
 };
 
 struct Split {
@@ -60,10 +78,11 @@ struct Split {
   // not run.
   struct Merge {
     hir::Program program;
-    std::vector<size_t> results;  // of `range`
+    std::vector<size_t> results;  // of `range`; what the program gives besides these refutes
   };
   std::vector<Merge> merges;
   std::string cut;  // ranges end where this column changes; empty: anywhere
+  std::vector<SplitKey> keys;  // SplitOptions::by_keys: whose; ranges end where one changes
   // Statements of `after` that read all selected rows of the table: what keeps memory from being
   // bounded. Their builtins, and where they are.
   struct Whole {

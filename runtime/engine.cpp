@@ -343,6 +343,7 @@ Result<std::vector<Value>> Engine::run(Plan& plan, Timings& timings, std::string
   RETURN_IF_ERROR(state_->check_device());
   Plan::State& p = *plan.state_;
   state_->memory.begin_peak();
+  const size_t printed_before = printed ? printed->size() : 0;
   if (state_->encode != p.options.encode) {
     state_->drop_cache();
     state_->encode = p.options.encode;
@@ -361,7 +362,10 @@ Result<std::vector<Value>> Engine::run(Plan& plan, Timings& timings, std::string
     auto results = run_whole(plan, timings, printed, kernels, fallbacks, texts_walked);
     if (results || results.error().cause != Cause::device_full) return results;
     auto stream = Stream::make(*this, *state_, plan, results.error(), timings);
-    if (!stream) return stream.error();
+    if (!stream) {
+      if (printed) printed->resize(printed_before);
+      return run_on_host(p, stream.error(), timings, printed, fallbacks);
+    }
     p.stream = *std::move(stream);
   }
   return errors_of([&] { return p.stream->run(timings, kernels, fallbacks, texts_walked); });

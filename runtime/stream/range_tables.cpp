@@ -41,6 +41,47 @@ void cut_texts(Column& c) {
   if (c.pad) c.pad = cut_bytes(c.pad, begin, end - begin);
 }
 
+// Elements of `width` bytes at these rows.
+std::shared_ptr<Bytes> pick_bytes(const std::shared_ptr<Bytes>& all, uint64_t width,
+                                  std::span<const uint32_t> rows) {
+  if (!all) return nullptr;
+  std::vector<std::byte> picked(rows.size() * width);
+  const auto pick = [&](auto bytes) {
+    for (size_t i = 0; i < rows.size(); ++i)
+      std::memcpy(picked.data() + i * bytes, all->data() + rows[i] * uint64_t{bytes}, bytes);
+  };
+  switch (width) {
+    case 1: pick(std::integral_constant<uint64_t, 1>()); break;
+    case 4: pick(std::integral_constant<uint64_t, 4>()); break;
+    case 8: pick(std::integral_constant<uint64_t, 8>()); break;
+    default: pick(width);
+  }
+  return std::make_shared<Bytes>(std::move(picked));
+}
+
+// Texts without a dictionary, whose places are picked already: a pad of their own.
+void pick_texts(Column& c) {
+  constexpr unsigned length_bits = 24;  // column.h
+  std::vector<std::byte> places(c.rows * 8);
+  std::string pad;
+  for (uint64_t i = 0; i < c.rows; ++i) {
+    const std::string_view text = c.text_at(i);
+    const uint64_t place = text.empty() ? 0 : pad.size() << length_bits | text.size();
+    std::memcpy(places.data() + 8 * i, &place, 8);
+    pad += text;
+  }
+  c.data = std::make_shared<Bytes>(std::move(places));
+  c.pad = std::make_shared<Bytes>(Bytes::of(pad));
+}
+
+// What holds of all rows alone is not said of some of them.
+void weaken_statistics(Column& c, bool in_order) {
+  c.statistics.dense = false;
+  if (!in_order) c.statistics.sorted = false;
+  if (!c.statistics.sorted) c.statistics.unique = false;
+  if (!c.rows) c.statistics = {};
+}
+
 }  // namespace
 
 RangeTables::ColumnPtr RangeTables::add(const std::string& table, const std::string& column,
@@ -81,16 +122,24 @@ RangeTables::ColumnPtr RangeTables::cut(std::string_view table, const ColumnPtr&
   known.all = column;
   auto made = std::make_shared<Column>(*column);
   made->rows = rows_;
+  const uint64_t foreign_width =
+      column->foreign_rows && column->rows ? column->foreign_rows->size() / column->rows : 4;
+  if (order_) {
+    const std::span rows = std::span(*order_).subspan(first_, rows_);
+    made->data = pick_bytes(column->data, column->width, rows);
+    made->validity = pick_bytes(column->validity, 1, rows);
+    made->foreign_rows = pick_bytes(column->foreign_rows, foreign_width, rows);
+    if (column->encoding == Encoding::text) pick_texts(*made);
+    weaken_statistics(*made, false);
+    return known.part = std::move(made);
+  }
   made->data = cut_bytes(column->data, first_ * column->width, rows_ * column->width);
   made->validity = cut_bytes(column->validity, first_, rows_);
-  if (column->foreign_rows) {
-    const uint64_t width = column->rows ? column->foreign_rows->size() / column->rows : 4;
-    made->foreign_rows = cut_bytes(column->foreign_rows, first_ * width, rows_ * width);
-  }
+  if (column->foreign_rows)
+    made->foreign_rows =
+        cut_bytes(column->foreign_rows, first_ * foreign_width, rows_ * foreign_width);
   if (column->encoding == Encoding::text) cut_texts(*made);
-  made->statistics.dense = false;
-  if (!made->statistics.sorted) made->statistics.unique = false;
-  if (!rows_) made->statistics = {};
+  weaken_statistics(*made, true);
   return known.part = std::move(made);
 }
 
@@ -102,10 +151,8 @@ Result<std::vector<std::string>> RangeTables::column_names(std::string_view tabl
 }
 Result<uint64_t> RangeTables::rows(std::string_view table) const {
   if (table == table_) return rows_;
-  auto known = all_.rows(table);
-  if (const auto of = added_.find(table); !known && of != added_.end())
-    return of->second.begin()->second->rows;
-  return known;
+  const auto of = added_.find(table);
+  return of == added_.end() ? all_.rows(table) : of->second.begin()->second->rows;
 }
 Result<RangeTables::ColumnPtr> RangeTables::column(std::string_view table,
                                                    std::string_view name) const {

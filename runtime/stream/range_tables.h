@@ -7,8 +7,9 @@
 //
 // A range of a column shares the column's memory: numbers, codes of texts and rows that foreign
 // keys refer to are cut; of texts without a dictionary the places are copied and the texts cut.
+// Where the rows are in another order they are copied.
 // Its statistics are those of the column, but for what only holds of all rows.
-// Cost: constant, or 8 bytes per text. Not thread-safe.
+// Cost: constant, 8 bytes per text, or the copies. Not thread-safe.
 #pragma once
 #include <map>
 #include <memory>
@@ -29,6 +30,8 @@ class RangeTables final : public data::Tables {
   // Gives the earlier one.
   ColumnPtr add(const std::string& table, const std::string& column, ColumnPtr values);
   const std::vector<ColumnPtr> added() const;
+  // Ranges are of the table's rows in this order.
+  void set_order(std::shared_ptr<const std::vector<uint32_t>> rows) { order_ = std::move(rows); }
   // From now on the table has these rows alone. Gives the parts that were made of the range before.
   std::vector<ColumnPtr> set_range(const std::string& table, uint64_t first, uint64_t rows);
 
@@ -53,6 +56,7 @@ class RangeTables final : public data::Tables {
   std::map<std::string, std::map<std::string, ColumnPtr, std::less<>>, std::less<>> added_;
   std::string table_;
   uint64_t first_ = 0, rows_ = 0;
+  std::shared_ptr<const std::vector<uint32_t>> order_;  // null: as they lie
   struct Part {
     ColumnPtr all, part;
   };

@@ -5,6 +5,10 @@
 #include <functional>
 #include <set>
 
+#include "runtime/plan/fallbacks.h"
+#include "runtime/reference/reference.h"
+#include "runtime/stream/row_order.h"
+
 namespace rndn::runtime {
 
 using data::Column;
@@ -14,6 +18,7 @@ namespace {
 
 constexpr unsigned deepest = 6;       // programs cut within programs that were cut
 constexpr uint64_t least_rows = 256;  // of a range
+constexpr uint64_t longest_range = data::longest_vector;
 constexpr uint64_t range_of_memory =
     8;  // a range begins with this part of the memory for its columns
 
@@ -60,6 +65,28 @@ Result<std::vector<Candidate>> candidates(const hir::Program& program, const dat
   return found;
 }
 
+Result<RowOrder::Key> key_of(const data::Tables& tables, const std::string& table,
+                             const outliner::SplitKey& key) {
+  using data::ColumnPart;
+  auto column =
+      tables.part(table, key.column, key.valid ? ColumnPart::validity : ColumnPart::values);
+  if (!column && !key.valid) column = tables.part(table, key.column, ColumnPart::values_with_zeros);
+  if (!column) return column.error();
+  return RowOrder::Key{*column, key.ascending};
+}
+
+// Are the columns of the types that the program takes their elements in?
+Result<bool> can_order(const data::Tables& tables, const std::string& table,
+                       const std::vector<outliner::SplitKey>& keys) {
+  for (const outliner::SplitKey& key : keys) {
+    ASSIGN_OR_RETURN(const RowOrder::Key at, key_of(tables, table, key));
+    if (at.column->type != key.type || at.column->is_foreign_key ||
+        key.type == hir::BasicType::complex)
+      return false;
+  }
+  return true;
+}
+
 // The first row from `row` on before which the elements change: where a range may end.
 uint64_t next_change(const Column& c, uint64_t row) {
   const auto same = [&](uint64_t i) {
@@ -78,10 +105,19 @@ uint64_t next_change(const Column& c, uint64_t row) {
   return low;
 }
 
+}  // namespace
+
 // Results of one kind of all ranges, put together.
-class Pieces {
+class Stream::Pieces {
  public:
   uint64_t size() const { return size_; }
+  // Numbers of rows of the range that begins at `first`.
+  void add_places(const Value& v, std::span<const uint32_t> order, uint64_t first) {
+    std::vector<int64_t> rows(v.size);
+    for (uint64_t i = 0; i < v.size; ++i)
+      rows[i] = order[first + static_cast<uint64_t>(v.as<int64_t>()[i])];
+    add(data::vector_of<int64_t>(v.type, rows), 0);
+  }
   void add(const Value& v, int64_t rebase) {
     if (!first_) first_ = v;
     size_ += v.size;
@@ -133,8 +169,6 @@ class Pieces {
   std::vector<std::string> plain_;
 };
 
-}  // namespace
-
 Result<std::unique_ptr<Stream>> Stream::make(Engine& engine, Engine::State& state,
                                              Engine::Plan& plan, const Error& full,
                                              Timings& timings) {
@@ -148,42 +182,63 @@ Result<std::unique_ptr<Stream>> Stream::make(Engine& engine, Engine::State& stat
 Result<void> Stream::cut(Node& node, const data::Tables& tables, const Error& full,
                          Timings& timings) {
   std::string reasons;
+  node.full = full;
+  node.table.clear();
+  for (auto* part : {&node.before, &node.range, &node.after}) part->reset();
   if (node.depth >= deepest) return full;
   const uint64_t asked = node.plan->state_->options.range_rows;
   ASSIGN_OR_RETURN(const std::vector<Candidate> all,
                    candidates(node.compiled->program, tables, asked ? asked : least_rows));
   const std::string prefix = fmt::format("@{}.", ++programs_);
-  for (const Candidate& c : all) {
-    outliner::Split split = outliner::split(
-        node.compiled->program, {.table = c.table, .prefix = prefix, .ascending = c.ascending});
-    if (!split.refused.empty()) {
-      reasons +=
-          fmt::format("{} by ranges of `{}`: {}", reasons.empty() ? "; it does not run" : ", nor",
-                      c.table, split.refused);
-      continue;
+  // What comes after ranges has been cut once: by keys it is cut better.
+  const bool keys_first =
+      node.name.ends_with("after") || node.plan->state_->options.ranges_by_keys;
+  for (bool by_keys : {keys_first, !keys_first})
+    for (const Candidate& c : all) {
+      outliner::Split split =
+          outliner::split(node.compiled->program, {.table = c.table,
+                                                   .prefix = prefix,
+                                                   .ascending = c.ascending,
+                                                   .by_keys = by_keys,
+                                                   .float_sums = node.float_sums});
+      if (split.refused.empty()) {
+        ASSIGN_OR_RETURN(const bool orders, can_order(tables, c.table, split.keys));
+        if (!orders) split.refused = "a key is of another type than its column";
+      }
+      if (!split.refused.empty()) {
+        reasons +=
+            fmt::format("{} by {} of `{}`: {}", reasons.empty() ? "; it does not run" : ", nor",
+                        by_keys ? "keys" : "ranges", c.table, split.refused);
+        continue;
+      }
+      return cut(node, std::move(split), c.table, c.bytes / c.rows, timings);
     }
-    if (!split.before_results.empty()) {
-      ASSIGN_OR_RETURN(node.before, compile(node, "before", std::move(split.before), timings));
-    }
-    ASSIGN_OR_RETURN(node.range, compile(node, "range", std::move(split.range), timings));
-    ASSIGN_OR_RETURN(node.after, compile(node, "after", std::move(split.after), timings));
-    node.merges.clear();
-    for (outliner::Split::Merge& merge : split.merges) {
-      ASSIGN_OR_RETURN(auto made, compile(node, "merge", std::move(merge.program), timings));
-      node.merges.push_back(std::move(made));
-    }
-    node.table = c.table;
-    node.split = std::move(split);
-    const uint64_t memory = std::min(state_.memory.limit(), state_.device.info().memory_bytes);
-    node.range_rows = asked ? asked
-                            : std::clamp<uint64_t>(memory / range_of_memory /
-                                                       std::max<uint64_t>(1, c.bytes / c.rows),
-                                                   least_rows, c.rows);
-    return {};
-  }
   Error error = full;
   error.message += reasons;
   return error;
+}
+
+Result<void> Stream::cut(Node& node, outliner::Split split, const std::string& table,
+                         uint64_t row_bytes, Timings& timings) {
+  if (!split.before_results.empty()) {
+    ASSIGN_OR_RETURN(node.before, compile(node, "before", std::move(split.before), timings));
+  }
+  ASSIGN_OR_RETURN(node.range, compile(node, "range", std::move(split.range), timings));
+  ASSIGN_OR_RETURN(node.after, compile(node, "after", std::move(split.after), timings));
+  node.merges.clear();
+  for (outliner::Split::Merge& merge : split.merges) {
+    ASSIGN_OR_RETURN(auto made, compile(node, "merge", std::move(merge.program), timings));
+    node.merges.push_back(std::move(made));
+  }
+  node.table = table;
+  node.split = std::move(split);
+  const uint64_t memory = std::min(state_.memory.limit(), state_.device.info().memory_bytes);
+  const uint64_t asked = node.plan->state_->options.range_rows;
+  node.range_rows = asked ? asked
+                          : std::clamp<uint64_t>(memory / range_of_memory /
+                                                     std::max<uint64_t>(1, row_bytes),
+                                                 least_rows, longest_range);
+  return {};
 }
 
 Result<std::unique_ptr<Stream::Node>> Stream::compile(const Node& parent, std::string name,
@@ -228,12 +283,43 @@ Result<std::vector<Value>> Stream::run(Timings& timings, std::vector<KernelRepor
 }
 
 Result<std::vector<Value>> Stream::run(Node& node, const data::Tables& tables, Timings& timings) {
+  auto results = run_on_device(node, tables, timings);
+  if (results || results.error().cause != Cause::device_full) return results;
+  node.plan->state_->tables = &tables;
+  return run_on_host(*node.plan->state_, results.error(), timings, nullptr, &fallbacks_);
+}
+
+Result<std::vector<Value>> run_on_host(const Engine::Plan::State& plan, const Error& full,
+                                       Timings& timings, std::string* printed,
+                                       std::vector<std::string>* fallbacks) {
+  if (full.cause != Cause::device_full || !plan.options.allow_fallback) return full;
+  auto scope = timings.measure(Phase::cpu, "reference interpreter");
+  auto results = errors_of([&] {
+    return reference::run(plan.compiled.program, *plan.tables, plan.sources, printed);
+  });
+  if (results && fallbacks) fallbacks->push_back(whole_program_fallback(full.message));
+  return results;
+}
+
+Result<std::vector<Value>> Stream::run_on_device(Node& node, const data::Tables& tables,
+                                                 Timings& timings) {
   if (node.table.empty()) {
     auto results = run_whole(node, tables, timings);
     if (results || results.error().cause != Cause::device_full) return results;
     RETURN_IF_ERROR(cut(node, tables, results.error(), timings));
   }
-  return run_cut(node, tables, timings);
+  ASSIGN_OR_RETURN(std::optional<Values> results, run_cut(node, tables, timings));
+  if (results) return *std::move(results);
+  node.float_sums = false;
+  const Error full = node.full;
+  if (auto again = cut(node, tables, full, timings); !again) {
+    // Ranges were asked for, and it may well fit.
+    if (full.fault == Fault::usage) return run_whole(node, tables, timings);
+    return again.error();
+  }
+  ASSIGN_OR_RETURN(results, run_cut(node, tables, timings));
+  CHECK(results.has_value());
+  return *std::move(results);
 }
 
 Result<std::vector<Value>> Stream::run_whole(Node& node, const data::Tables& tables,
@@ -282,8 +368,8 @@ struct Stream::OwnTables {
   RangeTables tables;
 };
 
-Result<std::vector<Value>> Stream::run_cut(Node& node, const data::Tables& tables,
-                                           Timings& timings) {
+Result<std::optional<Stream::Values>> Stream::run_cut(Node& node, const data::Tables& tables,
+                                                      Timings& timings) {
   OwnTables all(*this, tables);
   {
     OwnTables given(*this, tables);
@@ -296,7 +382,8 @@ Result<std::vector<Value>> Stream::run_cut(Node& node, const data::Tables& table
         given.tables.add(r.table, r.column, std::move(column));
       }
     }
-    RETURN_IF_ERROR(run_ranges(node, given.tables, first, all.tables, timings));
+    ASSIGN_OR_RETURN(const bool holds, run_ranges(node, given.tables, first, all.tables, timings));
+    if (!holds) return std::optional<Values>();
   }
   auto results = run(*node.after, all.tables, timings);
   if (!results && results.error().cause == Cause::device_full && !node.split.whole.empty()) {
@@ -314,7 +401,8 @@ Result<std::vector<Value>> Stream::run_cut(Node& node, const data::Tables& table
         node.table, statements);
     return error;
   }
-  return results;
+  if (!results) return results.error();
+  return std::optional(*std::move(results));
 }
 
 struct Stream::Gathered {
@@ -323,30 +411,36 @@ struct Stream::Gathered {
 };
 
 // Groups of several ranges become those of one when there are twice as many as the last time.
-Result<void> Stream::merge_groups(Node& node, Gathered& so_far, const data::Tables& tables,
+Result<bool> Stream::merge_groups(Node& node, Gathered& so_far, const data::Tables& tables,
                                   Timings& timings) {
   for (size_t k = 0; k < node.merges.size(); ++k) {
     const std::vector<size_t>& results = node.split.merges[k].results;
     if (so_far.pieces[results[0]].size() < std::max<uint64_t>(2 * so_far.merged[k], least_rows))
       continue;
     OwnTables parts(*this, tables);
+    Values all;
     for (size_t r : results) {
-      ASSIGN_OR_RETURN(auto column, column_of(so_far.pieces[r].take()));
+      all.push_back(so_far.pieces[r].take());
+      ASSIGN_OR_RETURN(auto column, column_of(all.back()));
       parts.tables.add(node.split.range_results[r].table, node.split.range_results[r].column,
                 std::move(column));
     }
     auto merged = run_whole(*node.merges[k], parts.tables, timings);
-    if (!merged) return merged.error();
+    if (!merged && merged.error().cause != Cause::device_full) return merged.error();
+    const bool fits = static_cast<bool>(merged);
+    if (!fits) merged = std::move(all);  // `after` merges them, by keys
+    for (size_t i = results.size(); i < merged->size(); ++i)
+      if ((*merged)[i].as<uint8_t>()[0]) return false;
     for (size_t i = 0; i < results.size(); ++i) {
       so_far.pieces[results[i]] = {};
       so_far.pieces[results[i]].add((*merged)[i], 0);
     }
-    so_far.merged[k] = so_far.pieces[results[0]].size();
+    so_far.merged[k] = fits ? so_far.pieces[results[0]].size() : data::longest_vector;
   }
-  return {};
+  return true;
 }
 
-Result<void> Stream::run_ranges(Node& node, RangeTables& tables, const Values& first,
+Result<bool> Stream::run_ranges(Node& node, RangeTables& tables, const Values& first,
                                 RangeTables& all, Timings& timings) {
   using outliner::SplitResult;
   const std::vector<SplitResult>& made = node.split.range_results;
@@ -369,10 +463,21 @@ Result<void> Stream::run_ranges(Node& node, RangeTables& tables, const Values& f
     if (!key) return key.error();
     cut = *key;
   }
+  std::optional<RowOrder> order;
+  if (!node.split.keys.empty()) {
+    std::vector<RowOrder::Key> keys;
+    for (const outliner::SplitKey& key : node.split.keys) {
+      ASSIGN_OR_RETURN(keys.emplace_back(), key_of(tables, node.table, key));
+    }
+    auto scope = timings.measure(Phase::cpu, "order of rows");
+    order.emplace(keys);
+    tables.set_order(order->rows());
+  }
   uint64_t row = 0;
   do {
     uint64_t end = row + std::min(node.range_rows, total - row);
     if (cut && end < total) end = next_change(*cut, end);
+    if (order && end < total) end = order->next_change(end);
     forget(tables.set_range(node.table, row, end - row), false);
     auto results = run_whole(*node.range, tables, timings);
     if (!results) {
@@ -389,9 +494,17 @@ Result<void> Stream::run_ranges(Node& node, RangeTables& tables, const Values& f
     std::vector<int64_t> rows(made.size());
     for (size_t i = 0; i < made.size(); ++i) {
       const SplitResult& r = made[i];
+      if (r.merge == SplitResult::refutes) {
+        if ((*results)[i].as<uint8_t>()[0]) return false;
+        continue;
+      }
       if (r.merge == SplitResult::carry) {
         RETURN_IF_ERROR(set_carried(r, (*results)[i]));
         if (end == total) pieces[i].add((*results)[i], 0);
+        continue;
+      }
+      if (r.merge == SplitResult::place) {
+        pieces[i].add_places((*results)[i], *order->rows(), row);
         continue;
       }
       pieces[i].add((*results)[i], r.merge == SplitResult::rebase ? counted[r.rows] : 0);
@@ -399,13 +512,16 @@ Result<void> Stream::run_ranges(Node& node, RangeTables& tables, const Values& f
     }
     for (size_t i = 0; i < made.size(); ++i) counted[i] += rows[i];
     row = end;
-    if (row < total) RETURN_IF_ERROR(merge_groups(node, so_far, tables, timings));
+    if (row == total) break;
+    ASSIGN_OR_RETURN(const bool holds, merge_groups(node, so_far, tables, timings));
+    if (!holds) return false;
   } while (row < total);
   for (size_t i = 0; i < made.size(); ++i) {
+    if (made[i].merge == SplitResult::refutes) continue;
     ASSIGN_OR_RETURN(auto column, column_of(pieces[i].take()));
     all.add(made[i].table, made[i].column, std::move(column));
   }
-  return {};
+  return true;
 }
 
 }  // namespace rndn::runtime

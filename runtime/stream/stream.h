@@ -7,12 +7,16 @@
 // The table is the one with the most bytes on the device of those that can be cut. What runs before
 // and after the ranges is cut in turn when it does not fit either. The columns of a range have an
 // eighth of the memory at first; a range is halved until it fits. Groups of ranges are merged when
-// they have become twice as many. What no table can be cut for is an error (fault world) that says
-// what did not fit, which statements need all rows, and why.
+// they have become twice as many. Groups and orders that are larger than memory run by ranges of
+// rows that the host has put in the order of their keys (row_order.h). What no table can be cut for
+// runs on the reference interpreter, as a fallback that says what did not fit, which statements
+// need all rows, and why; without fallbacks that is an error (fault world).
 // What the programs leave for each other goes by way of the host. Compiled once per plan.
-// Left out: transfers while kernels run; groups and joins that are themselves larger than memory.
+// Left out: transfers while kernels run; joins of two tables by keys that do not ascend, both of
+// which are larger than memory; rows in their own order after groups by their keys.
 #pragma once
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -43,6 +47,8 @@ class Stream {
     std::unique_ptr<Compiled> own_compiled;
     std::unique_ptr<Engine::Plan> own_plan;
     std::string table;  // that is cut; empty: the program is whole
+    Error full;         // why it is
+    bool float_sums = true;  // false: their parts turned out not to be exact
     outliner::Split split;
     uint64_t range_rows = 0;  // that fitted last; 0: none yet
     std::unique_ptr<Node> before, range, after;
@@ -52,17 +58,22 @@ class Stream {
   Stream(Engine& engine, Engine::State& state) : engine_(engine), state_(state) {}
 
   Result<void> cut(Node& node, const data::Tables& tables, const Error& full, Timings& timings);
+  Result<void> cut(Node& node, outliner::Split split, const std::string& table, uint64_t row_bytes,
+                   Timings& timings);
   Result<std::unique_ptr<Node>> compile(const Node& parent, std::string name, hir::Program program,
                                         Timings& timings);
   Result<Values> run(Node& node, const data::Tables& tables, Timings& timings);
+  Result<Values> run_on_device(Node& node, const data::Tables& tables, Timings& timings);
   Result<Values> run_whole(Node& node, const data::Tables& tables, Timings& timings);
-  Result<Values> run_cut(Node& node, const data::Tables& tables, Timings& timings);
-  // The results of all ranges as columns of `all`.
-  Result<void> run_ranges(Node& node, RangeTables& tables, const Values& first, RangeTables& all,
+  // Nothing: sums of floats do not come out exactly by ranges.
+  Result<std::optional<Values>> run_cut(Node& node, const data::Tables& tables, Timings& timings);
+  // The results of all ranges as columns of `all`. False: as run_cut.
+  Result<bool> run_ranges(Node& node, RangeTables& tables, const Values& first, RangeTables& all,
                           Timings& timings);
   struct OwnTables;
+  class Pieces;
   struct Gathered;  // the results of the ranges so far
-  Result<void> merge_groups(Node& node, Gathered& so_far, const data::Tables& tables,
+  Result<bool> merge_groups(Node& node, Gathered& so_far, const data::Tables& tables,
                             Timings& timings);
   void forget(const std::vector<RangeTables::ColumnPtr>& columns, bool texts);
 
@@ -73,5 +84,11 @@ class Stream {
   uint64_t texts_walked_ = 0;
   uint64_t programs_ = 0;  // that were cut: their columns have names of their own
 };
+
+// What neither fits nor can be cut, on the reference interpreter; `full` where it must not run there.
+Result<std::vector<reference::Value>> run_on_host(const Engine::Plan::State& plan,
+                                                  const Error& full, Timings& timings,
+                                                  std::string* printed,
+                                                  std::vector<std::string>* fallbacks);
 
 }  // namespace rndn::runtime
