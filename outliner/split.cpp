@@ -227,7 +227,8 @@ class Splitter {
         columns.assign(list.operands.begin(), list.operands.end());
     }
     const auto* directions = orders ? literal_of<int64_t>(e.operands[1]) : nullptr;
-    if (orders && (!directions || (directions->size() != 1 && directions->size() != columns.size())))
+    if (orders &&
+        (!directions || (directions->size() != 1 && directions->size() != columns.size())))
       return false;
     for (size_t k = 0; k < columns.size(); ++k) {
       Operand o = columns[k];

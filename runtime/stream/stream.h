@@ -13,7 +13,8 @@
 // need all rows, and why; without fallbacks that is an error (fault world).
 // What the programs leave for each other goes by way of the host. Compiled once per plan.
 // Left out: transfers while kernels run; joins of two tables by keys that do not ascend, both of
-// which are larger than memory; rows in their own order after groups by their keys.
+// which are larger than memory; rows in their own order after groups by their keys; sums of floats
+// of so many groups that one column of these does not fit.
 #pragma once
 #include <memory>
 #include <optional>
