@@ -195,6 +195,7 @@ VectorId Translator::monday_of(VectorId days) {
 Cell Translator::date_part(const Expression& e, std::span<const Cell> a, std::string_view part) {
   const Cell& c = a[0];
   const bool has_date = is_moment(c.type);
+  if (part == "epoch_ms" && is_integral(c.type)) return make_timestamp(e, a, "ms");
   if (c.type.id == TypeId::interval)
     if (const VectorId v = part_of_interval(c, part); !is_none(v)) {
       const bool as_real = is_floating(e.type) && !hir::is_float(g_[v].type);

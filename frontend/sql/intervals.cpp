@@ -243,19 +243,15 @@ Cell Translator::age(const Expression& e, std::span<const Cell> a, std::string_v
   const auto apart = [&](VectorId x, VectorId y) { return g_.map("minus", {x, y}, whole); };
   VectorId micros = apart(time_of_day(later), time_of_day(earlier)), days = apart(p.day, q.day);
   VectorId months = apart(months_of(p), months_of(q));
-  // What is below zero borrows: days of the month of the earlier one, or of the later where the
-  // first argument is the earlier.
+  // What is below zero borrows: days of the month of the earlier one.
   const auto borrow = [&](VectorId& from, VectorId& below, VectorId unit) {
     const VectorId is_below = g_.map("lt", {below, g_.integer(whole, 0)}, truth);
     below = g_.select(is_below, g_.map("plus", {below, unit}, whole), below);
     from = apart(from, g_.cast(is_below, whole));
   };
   borrow(days, micros, g_.integer(whole, day_us));
-  const auto length = [&](const Civil& c) {
-    const VectorId first = months_of(c);
-    return apart(first_of_month(whole_map("plus", first, 1)), first_of_month(first));
-  };
-  borrow(months, days, g_.select(is_back, length(p), length(q)));
+  const VectorId month = months_of(q);
+  borrow(months, days, apart(first_of_month(whole_map("plus", month, 1)), first_of_month(month)));
   const auto with_sign = [&](VectorId v) { return g_.select(is_back, g_.map("neg", {v}, whole), v); };
   Interval parts{with_sign(months), with_sign(days), with_sign(micros)};
   g_.change(parts.days).bounds = Bounds::of(-31, 31);

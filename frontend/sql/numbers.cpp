@@ -206,6 +206,12 @@ Cell Translator::real_formula(const Expression& e, std::span<const Cell> a, std:
     const VectorId v = g_.select(steps, better, root);
     return strict(e.type, g_.select(is("lt", x, zero), minus(v), g_.select(is("eq", x, zero), x, v)), a);
   }
+  if (function == "fmod") {  // of the divisor's sign
+    const VectorId y = g_.cast(a[1].value, type), rest = of("mod", x, y);
+    const VectorId other = g_.map("neq", {is("lt", rest, zero), is("lt", y, zero)}, truth);
+    const VectorId v = g_.select(g_.and_(is("neq", rest, zero), other), of("plus", rest, y), rest);
+    return strict(e.type, basic_of(e.type) == type ? v : g_.cast(v, basic_of(e.type)), a);
+  }
   if (function == "even") {  // the next even number away from zero
     const VectorId up = g_.map("ceil", {size}, type), half = of("div", up, g_.real(type, 2));
     const VectorId v = g_.select(is("eq", g_.map("floor", {half}, type), half), up, of("plus", up, one));

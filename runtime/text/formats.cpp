@@ -90,7 +90,7 @@ std::string interval_text(__int128 value) {
   const IntervalParts p = interval_parts(value);
   std::string out;
   const auto add = [&](int64_t n, std::string_view unit) {
-    if (n) out += fmt::format("{}{} {}{}", out.empty() ? "" : " ", n, unit, n == 1 ? "" : "s");
+    if (n) out += fmt::format("{}{} {}{}", out.empty() ? "" : " ", n, unit, n == 1 || n == -1 ? "" : "s");
   };
   add(p.months / 12, "year");
   add(p.months % 12, "month");

@@ -77,9 +77,9 @@ bool call_hamming(Call& c) {
 }
 
 // With neighbours that change places as one step, also around what is put between them (R. Lowrance,
-// R. Wagner, An Extension of the String-to-String Correction Problem, JACM 22, 1975); of bytes.
+// R. Wagner, An Extension of the String-to-String Correction Problem, JACM 22, 1975).
 bool call_damerau_levenshtein(Call& c) {
-  const std::string_view a = c.text(0), b = c.text(1);
+  const Characters a = characters_of(c.text(0)), b = characters_of(c.text(1));
   const size_t n = a.size(), m = b.size(), width = m + 2;
   const auto far = static_cast<int64_t>(n + m);
   std::vector<int64_t> d((n + 2) * width);
@@ -93,7 +93,7 @@ bool call_damerau_levenshtein(Call& c) {
     at(0, k + 1) = far;
     at(1, k + 1) = static_cast<int64_t>(k);
   }
-  std::map<char, size_t> last;  // the last row with the character
+  std::map<std::string_view, size_t> last;  // the last row with the character
   for (size_t i = 1; i <= n; ++i) {
     size_t column = 0;  // the last one that matched in this row
     for (size_t k = 1; k <= m; ++k) {

@@ -80,6 +80,13 @@ bool call_strptime(Call& c) {
   int64_t values[128] = {};
   bool given[128] = {};
   past_spaces(text);
+  // Whatever the format is.
+  static constexpr std::string_view ends[] = {"epoch", "infinity", "-infinity"};
+  std::string_view rest = text;
+  if (const int end = take_name(rest, ends, 9); end >= 0) {
+    past_spaces(rest);
+    if (rest.empty()) return c.give_integer(end == 0 ? 0 : end == 1 ? INT64_MAX : -INT64_MAX);
+  }
   for (size_t k = 0; k < format.size(); ++k) {
     if (format[k] == ' ') {
       past_spaces(text);

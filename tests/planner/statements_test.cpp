@@ -7,6 +7,7 @@
 #include <nlohmann/json.hpp>
 #include <random>
 
+#include "runtime/planner/recursive.h"
 #include "tests/planner/support.h"
 
 namespace rndn::planner {
@@ -132,6 +133,32 @@ TEST(Statements, CallsThatReadFilesHaveNames) {
                            "from read_csv('x'", "from read_csv('x\"y')", "from my_read_csv('x')"})
     EXPECT_EQ(named(same, calls), same);
   EXPECT_TRUE(calls.empty());
+}
+
+TEST(Statements, AreCutIntoRecursiveTables) {
+  const auto q = read_recursive("WITH RECURSIVE a AS (select 1 union select 2), \"r x\"(n, \"m\"\"\") AS NOT MATERIALIZED "
+                                "((select 1 union all select 2) UNION ALL select n + 1 from \"r x\" where n < (3)) select ')' from r");
+  ASSERT_TRUE(q);
+  ASSERT_EQ(q->tables.size(), 2u);
+  EXPECT_EQ(q->tables[0].name, "a");
+  EXPECT_FALSE(q->tables[0].is_recursive);
+  EXPECT_EQ(q->tables[0].body, "select 1 union select 2");
+  EXPECT_EQ(q->tables[1].name, "r x");
+  EXPECT_THAT(q->tables[1].columns, ElementsAre("n", "m\""));
+  EXPECT_TRUE(q->tables[1].is_recursive && q->tables[1].all);
+  EXPECT_EQ(q->tables[1].first, "(select 1 union all select 2)");
+  EXPECT_EQ(q->tables[1].next, "select n + 1 from \"r x\" where n < (3)");
+  EXPECT_EQ(q->rest, "select ')' from r");
+  const auto distinct = read_recursive("with recursive r as (select 1 as n union distinct select n from R) from r");
+  ASSERT_TRUE(distinct);
+  EXPECT_FALSE(distinct->tables[0].all);
+  EXPECT_EQ(distinct->tables[0].next, "select n from R");
+  for (const char* other : {"select 1", "with r as (select 1) from r", "with recursive r as (select 1) from r",
+                            "with recursive r as (select n from r) from r", "with recursive r as (select 1 union all select 2",
+                            "with recursive r(n) using key (n) as (select 1 union select n from r) from r",
+                            "with recursive r as (select n from r union all select 1) from r", "with recursive r(", "",
+                            "with recursive r as (select 1 union all select n from r)"})
+    EXPECT_FALSE(read_recursive(other)) << other;
 }
 
 }  // namespace

@@ -45,6 +45,20 @@ TEST(SqlText, OfTimes) {
             "1994-01-01");
 }
 
+TEST(SqlText, OfIntervals) {
+  const auto interval = [](int64_t months, int64_t days, int64_t micros) {
+    const __int128 high = static_cast<__int128>(months) * (int64_t{1} << 32) + days;
+    const __int128 value = high * (static_cast<__int128>(1) << 64) + micros;
+    return sql_text({TypeId::interval}, data::vector_of<__int128>(BasicType::i128, {value}), 0);
+  };
+  EXPECT_EQ(interval(0, 0, 0), "00:00:00");
+  EXPECT_EQ(interval(14, 3, 0), "1 year 2 months 3 days");
+  EXPECT_EQ(interval(-1, -2, -1), "-1 month -2 days -00:00:00.000001");
+  EXPECT_EQ(interval(-1, 2, 3'723'500'000), "-1 month 2 days 01:02:03.5");
+  EXPECT_EQ(interval(0, -1, std::numeric_limits<int64_t>::min()), "-1 day -2562047788:00:54.775808");
+  EXPECT_EQ(interval(std::numeric_limits<int32_t>::max(), 1, 0), "178956970 years 7 months 1 day");
+}
+
 TEST(SqlText, OfTheRest) {
   EXPECT_EQ(sql_text({TypeId::boolean}, flags({1, 0}), 0), "true");
   EXPECT_EQ(sql_text({TypeId::boolean}, flags({1, 0}), 1), "false");
