@@ -25,8 +25,9 @@ Cell Translator::interval_cell(Interval p, std::span<const Cell> arguments) {
   const Type type{TypeId::interval};
   const auto checked_part = [&](VectorId v) {
     const VectorId holds = within(v, g_[v].bounds, part_bounds);
-    return is_none(holds) ? v : demanded(g_.select(holds, v, g_.zero(whole)), holds, arguments,
-                                         "an interval is out of range", part_bounds);
+    return is_none(holds) ? v
+                          : demanded(g_.select(holds, v, g_.zero(whole)), holds, arguments,
+                                     "an interval is out of range", part_bounds);
   };
   p.months = checked_part(p.months);
   p.days = checked_part(p.days);
@@ -35,11 +36,9 @@ Cell Translator::interval_cell(Interval p, std::span<const Cell> arguments) {
     const auto number = [&](VectorId v) { return g_[v].bounds.least; };
     value = g_.integer(wide, (number(p.months) * word + number(p.days)) * two_words + number(p.micros));
   } else {
-    const VectorId high =
-        g_.map("plus", {g_.map("mul", {g_.cast(p.months, wide), g_.integer(wide, word)}, wide),
-                        g_.cast(p.days, wide)}, wide);
-    value = g_.map("plus", {g_.map("mul", {high, g_.integer(wide, two_words)}, wide),
-                            g_.cast(p.micros, wide)}, wide);
+    const VectorId high = g_.map(
+        "plus", {g_.map("mul", {g_.cast(p.months, wide), g_.integer(wide, word)}, wide), g_.cast(p.days, wide)}, wide);
+    value = g_.map("plus", {g_.map("mul", {high, g_.integer(wide, two_words)}, wide), g_.cast(p.micros, wide)}, wide);
   }
   Cell out = strict(type, value, arguments);
   if (out.value == value) out.parts = p;
@@ -85,8 +84,8 @@ Cell Translator::comparable(const Cell& c) {
   const Interval p = normal_parts(c);
   // Days are from -60 to 60 by now.
   const VectorId high = g_.map("plus", {whole_map("mul", p.months, 128), p.days}, whole);
-  const VectorId value = g_.map("plus", {g_.map("mul", {g_.cast(high, wide), g_.integer(wide, two_words)}, wide),
-                                         g_.cast(p.micros, wide)}, wide);
+  const VectorId value = g_.map(
+      "plus", {g_.map("mul", {g_.cast(high, wide), g_.integer(wide, two_words)}, wide), g_.cast(p.micros, wide)}, wide);
   return {value, c.valid, {TypeId::hugeint}};
 }
 
@@ -101,9 +100,9 @@ Cell Translator::interval(const Expression& e, std::span<const Cell> a, std::str
   const VectorId zero = g_.integer(whole, 0);
   Interval p{zero, zero, zero};
   if (real) {  // seconds and milliseconds alone, to the nearest microsecond
-    const VectorId scaled = g_.map("mul", {g_.cast(a[0].value, BasicType::f64),
-                                           g_.real(BasicType::f64, static_cast<double>(of->micros))},
-                                   BasicType::f64);
+    const VectorId scaled =
+        g_.map("mul", {g_.cast(a[0].value, BasicType::f64), g_.real(BasicType::f64, static_cast<double>(of->micros))},
+               BasicType::f64);
     p.micros = whole_of(a[0], to_even(scaled), {TypeId::bigint}, -0x1p63, 0x1.fffffffffffffp62, false).value;
     return interval_cell(p, a);
   }
@@ -133,8 +132,8 @@ VectorId Translator::infinite_any(std::span<const Cell> a) {
 Cell Translator::time_between(std::span<const Cell> a) {
   const VectorId apart = g_.map("minus", {micros_of(a[0]), micros_of(a[1])}, whole);
   const VectorId days = whole_map("div", apart, day_us, Bounds::of(-213503983, 213503983));
-  const VectorId rest = g_.map("minus", {apart, whole_map("mul", days, day_us)}, whole,
-                               Bounds::of(1 - day_us, day_us - 1));
+  const VectorId rest =
+      g_.map("minus", {apart, whole_map("mul", days, day_us)}, whole, Bounds::of(1 - day_us, day_us - 1));
   const VectorId ends = infinite_any(a);
   Cell out = interval_cell({g_.integer(whole, 0), days, rest}, a);
   if (!is_none(ends))
@@ -187,7 +186,7 @@ VectorId Translator::part_of_interval(const Cell& c, std::string_view part) {
   const auto rest = [&](VectorId v, int64_t by) { return whole_map("mod", v, by); };
   struct Share {
     std::string_view part;
-    VectorId Interval::* of;
+    VectorId Interval::*of;
     int64_t modulus, unit;  // modulus 0: none
   };
   static constexpr Share shares[] = {{"millennium", &Interval::months, 0, 12000},
@@ -206,17 +205,16 @@ VectorId Translator::part_of_interval(const Cell& c, std::string_view part) {
       const VectorId v = s.modulus ? rest(p.*s.of, s.modulus) : p.*s.of;
       return s.unit == 1 ? v : whole_map("div", v, s.unit);
     }
-  if (part == "quarter")
-    return whole_map("plus", whole_map("div", rest(p.months, months_of_year), 3), 1);
+  if (part == "quarter") return whole_map("plus", whole_map("div", rest(p.months, months_of_year), 3), 1);
   if (part == "epoch") {
     // A year of 365 days and a quarter, a month of 30.
     const VectorId years = whole_map("div", p.months, months_of_year);
-    VectorId days = g_.map("plus", {whole_map("mul", years, 365),
-                                    whole_map("mul", rest(p.months, months_of_year), days_of_month)}, whole);
+    VectorId days = g_.map(
+        "plus", {whole_map("mul", years, 365), whole_map("mul", rest(p.months, months_of_year), days_of_month)}, whole);
     days = g_.map("plus", {days, p.days}, whole);
     const VectorId seconds = g_.map("plus", {whole_map("mul", days, 86400), whole_map("mul", years, 21600)}, whole);
-    const VectorId micros = g_.map("div", {g_.cast(p.micros, BasicType::f64), g_.real(BasicType::f64, second_us)},
-                                   BasicType::f64);
+    const VectorId micros =
+        g_.map("div", {g_.cast(p.micros, BasicType::f64), g_.real(BasicType::f64, second_us)}, BasicType::f64);
     return g_.map("plus", {g_.cast(seconds, BasicType::f64), micros}, BasicType::f64);
   }
   if (part == "epoch_us" || part == "epoch_ms" || part == "epoch_ns") {
@@ -238,7 +236,8 @@ Cell Translator::age(const Expression& e, std::span<const Cell> a, std::string_v
   const VectorId is_back = g_.map("lt", {a[0].value, a[1].value}, truth);
   const auto sided = [&](VectorId x, VectorId y) { return g_.select(is_back, y, x); };
   const Type moment{TypeId::timestamp};
-  const Cell later{sided(a[0].value, a[1].value), nothing, moment}, earlier{sided(a[1].value, a[0].value), nothing, moment};
+  const Cell later{sided(a[0].value, a[1].value), nothing, moment},
+      earlier{sided(a[1].value, a[0].value), nothing, moment};
   const Civil p = civil_of(later), q = civil_of(earlier);
   const auto apart = [&](VectorId x, VectorId y) { return g_.map("minus", {x, y}, whole); };
   VectorId micros = apart(time_of_day(later), time_of_day(earlier)), days = apart(p.day, q.day);

@@ -38,17 +38,18 @@ VectorId Translator::micros_of_parts(VectorId hour, VectorId minute, const Cell&
   const auto number = [&](int64_t n) { return g_.integer(whole, n); };
   const VectorId s = g_.cast(seconds.value, real);
   // 24:00:00 is the end of the day, and a second number 60 that of a minute.
-  const VectorId is_end = g_.and_(g_.map("eq", {hour, number(24)}, truth),
-                                  g_.and_(g_.map("eq", {minute, number(0)}, truth), g_.map("eq", {s, g_.real(real, 0)}, truth)));
+  const VectorId is_end =
+      g_.and_(g_.map("eq", {hour, number(24)}, truth),
+              g_.and_(g_.map("eq", {minute, number(0)}, truth), g_.map("eq", {s, g_.real(real, 0)}, truth)));
   holds = g_.and_(g_.and_(is_between(hour, number(0), number(23)), is_between(minute, number(0), number(59))),
                   g_.and_(g_.map("geq", {s, g_.real(real, 0)}, truth), g_.map("leq", {s, g_.real(real, 60)}, truth)));
   holds = g_.or_(holds, is_end);
   const VectorId zero = number(0);
   const auto counting = [&](VectorId v) { return g_.select(holds, v, zero); };
-  const VectorId fine = g_.map("round", {g_.map("mul", {g_.select(holds, s, g_.real(real, 0)),
-                                                        g_.real(real, second_us)}, real)}, real);
-  VectorId out = g_.map("plus", {whole_map("mul", counting(hour), hour_us),
-                                 whole_map("mul", counting(minute), minute_us)}, whole);
+  const VectorId fine =
+      g_.map("round", {g_.map("mul", {g_.select(holds, s, g_.real(real, 0)), g_.real(real, second_us)}, real)}, real);
+  VectorId out =
+      g_.map("plus", {whole_map("mul", counting(hour), hour_us), whole_map("mul", counting(minute), minute_us)}, whole);
   out = g_.map("plus", {out, g_.cast(fine, whole)}, whole);
   g_.change(out).bounds = Bounds::of(0, day_us);
   return out;
@@ -68,8 +69,8 @@ Cell Translator::make_date(const Expression& e, std::span<const Cell> a, std::st
     return strict(e.type, is_none(holds) ? date : demanded(date, holds, a, "a date is out of range", all), a);
   }
   VectorId holds;
-  const VectorId days = days_of_parts(g_.cast(a[0].value, whole), g_.cast(a[1].value, whole),
-                                      g_.cast(a[2].value, whole), holds);
+  const VectorId days =
+      days_of_parts(g_.cast(a[0].value, whole), g_.cast(a[1].value, whole), g_.cast(a[2].value, whole), holds);
   return strict(e.type, demanded(date_of(days), holds, a, "a date is out of range"), a);
 }
 
@@ -161,7 +162,8 @@ Cell Translator::parsed(const Expression& e, std::span<const Cell> a, std::strin
     if ((*format)[k] != '%') continue;
     if (k + 1 < format->size() && (*format)[k + 1] == '-') ++k;
     if (++k == format->size() || parsed_parts.find((*format)[k]) == std::string_view::npos) {
-      fail("the function {} has no translation for %{}", name_of(e.function), format->substr(std::min(k, format->size()), 1));
+      fail("the function {} has no translation for %{}", name_of(e.function),
+           format->substr(std::min(k, format->size()), 1));
       return failed(e.type);
     }
   }

@@ -31,7 +31,8 @@ Relation Translator::rows_of_one(Relation r) {
 // 0, 1, .. as a space of its own.
 VectorId Translator::numbers_to(VectorId count, double most) {
   most = std::min(most, most_rows_of_all);
-  const VectorId row = g_.call("@range(", {count}, whole, g_.space(most), "row", Bounds::of(0, static_cast<__int128>(most)));
+  const VectorId row =
+      g_.call("@range(", {count}, whole, g_.space(most), "row", Bounds::of(0, static_cast<__int128>(most)));
   g_.set_witness(g_[row].space, row);
   return row;
 }
@@ -109,8 +110,8 @@ Relation Translator::unnest(const Node& n) {
       const bool closed = list.kind == Unnested::series;
       const VectorId full = closed ? whole_map("plus", of("div", way, safe), 1)
                                    : of("div", of("plus", way, whole_map("minus", safe, 1)), safe);
-      const VectorId has = g_.and_(g_.map(closed ? "geq" : "gt", {way, zero.value}, truth),
-                                   g_.map("gt", {size, zero.value}, truth));
+      const VectorId has =
+          g_.and_(g_.map(closed ? "geq" : "gt", {way, zero.value}, truth), g_.map("gt", {size, zero.value}, truth));
       list.count = g_.select(has, full, zero.value);
     }
     if (!is_none(valid)) {
@@ -124,7 +125,9 @@ Relation Translator::unnest(const Node& n) {
   for (size_t i = 1; i < lists.size(); ++i) {
     const VectorId other = lists[i].count;
     const Bounds both = lists[i].bounds;
-    bounds = bounds.known && both.known ? Bounds::of(std::max(bounds.least, both.least), std::max(bounds.most, both.most)) : Bounds{};
+    bounds = bounds.known && both.known
+                 ? Bounds::of(std::max(bounds.least, both.least), std::max(bounds.most, both.most))
+                 : Bounds{};
     longest = g_.select(g_.map("lt", {longest, other}, truth), other, longest);
   }
   VectorId place;
@@ -140,7 +143,8 @@ Relation Translator::unnest(const Node& n) {
     if (list.kind == Unnested::elements) {
       value = parts.back();
       for (size_t k = parts.size() - 1; k-- > 0;) {
-        const Cell here{g_.map("eq", {place, g_.integer(whole, static_cast<int64_t>(k))}, truth), nothing, {TypeId::boolean}};
+        const Cell here{
+            g_.map("eq", {place, g_.integer(whole, static_cast<int64_t>(k))}, truth), nothing, {TypeId::boolean}};
         value = select_cells(here, parts[k], value, value.type);
       }
     } else if (list.kind == Unnested::parts) {
@@ -150,7 +154,8 @@ Relation Translator::unnest(const Node& n) {
       const VectorId along = g_.map("mul", {place, parts[2].value}, whole);
       value = {g_.map("plus", {parts[0].value, along}, whole), nothing, {TypeId::bigint}};
     }
-    made.push_back(canonical(value.type, g_.spread(value.value, space), lists.size() == 1 ? value.valid : g_.and_(value.valid, has)));
+    made.push_back(canonical(value.type, g_.spread(value.value, space),
+                             lists.size() == 1 ? value.valid : g_.and_(value.valid, has)));
   }
   project(r, n.projects, n.projection);
   pick(r, rows);
@@ -161,7 +166,8 @@ Relation Translator::unnest(const Node& n) {
 // Rows of two relations by their numbers, nulls where one has fewer.
 Relation Translator::side_by_number(const Node& n) {
   const std::span<const NodeId> children = plan_.of(n.children);
-  const Relation left = rows_of_one(compact(relation(children[0]))), right = rows_of_one(compact(relation(children[1])));
+  const Relation left = rows_of_one(compact(relation(children[0]))),
+                 right = rows_of_one(compact(relation(children[1])));
   if (error_) return left;
   const VectorId p = g_.count(left.space), q = g_.count(right.space);
   const VectorId more = g_.select(g_.map("lt", {p, q}, truth), q, p);
@@ -174,7 +180,8 @@ Relation Translator::side_by_number(const Node& n) {
     for (const Cell& given : side->columns) {
       const Cell c = spread(given, side->space);
       const auto there = [&](VectorId v) {
-        return g_.call("@index_or(", {v, at, g_.zero(g_[v].type)}, g_[v].type, out.space, g_[v].hint, rndn::sql::join(g_[v].bounds, Bounds::of(0, 0)));
+        return g_.call("@index_or(", {v, at, g_.zero(g_[v].type)}, g_[v].type, out.space, g_[v].hint,
+                       rndn::sql::join(g_[v].bounds, Bounds::of(0, 0)));
       };
       out.columns.push_back({there(c.value), is_none(c.valid) ? has : there(c.valid), c.type});
     }

@@ -68,7 +68,10 @@ bool call_md5(Call& c) {
     auto [a, b, d, e] = state;
     for (size_t k = 0; k < 64; ++k) {
       const size_t round = k / 16;
-      const uint32_t mixed = round == 0 ? (b & d) | (~b & e) : round == 1 ? (e & b) | (~e & d) : round == 2 ? b ^ d ^ e : d ^ (b | ~e);
+      const uint32_t mixed = round == 0   ? (b & d) | (~b & e)
+                             : round == 1 ? (e & b) | (~e & d)
+                             : round == 2 ? b ^ d ^ e
+                                          : d ^ (b | ~e);
       const size_t at = round == 0 ? k : round == 1 ? (5 * k + 1) % 16 : round == 2 ? (3 * k + 5) % 16 : 7 * k % 16;
       const uint32_t sum = a + mixed + sines[k] + word_at(block, at, false);
       a = e;
@@ -115,7 +118,9 @@ bool call_sha256(Call& c) {
       bool is_prime = true;
       for (uint32_t q = 2; q * q <= p; ++q) is_prime = is_prime && p % q != 0;
       if (!is_prime) continue;
-      const auto fraction = [](long double root) { return static_cast<uint32_t>((root - std::floor(root)) * 4294967296.0L); };
+      const auto fraction = [](long double root) {
+        return static_cast<uint32_t>((root - std::floor(root)) * 4294967296.0L);
+      };
       if (n < 8) out.first[n] = fraction(std::sqrt(static_cast<long double>(p)));
       out.of_round[n++] = fraction(std::cbrt(static_cast<long double>(p)));
     }

@@ -43,7 +43,8 @@ double jaro(const Characters& a, const Characters& b) {
   }
   const auto m = static_cast<double>(common);
   return (m / static_cast<double>(a.size()) + m / static_cast<double>(b.size()) +
-          (m - static_cast<double>(moved / 2)) / m) / 3;
+          (m - static_cast<double>(moved / 2)) / m) /
+         3;
 }
 
 }  // namespace
@@ -100,7 +101,8 @@ bool call_damerau_levenshtein(Call& c) {
       const size_t row = last[b[k - 1]], before = column;
       const bool same = a[i - 1] == b[k - 1];
       if (same) column = k;
-      const int64_t swapped = at(row, before) + static_cast<int64_t>(i - row - 1) + 1 + static_cast<int64_t>(k - before - 1);
+      const int64_t swapped =
+          at(row, before) + static_cast<int64_t>(i - row - 1) + 1 + static_cast<int64_t>(k - before - 1);
       at(i + 1, k + 1) = std::min({at(i, k) + !same, at(i + 1, k) + 1, at(i, k + 1) + 1, swapped});
     }
     last[a[i - 1]] = i;
@@ -224,7 +226,10 @@ bool call_escaped(Call& c) {
 bool call_url_decode(Call& c) {
   const std::string_view text = c.text(0);
   const auto digit = [](char x) {
-    return x >= '0' && x <= '9' ? x - '0' : x >= 'a' && x <= 'f' ? x - 'a' + 10 : x >= 'A' && x <= 'F' ? x - 'A' + 10 : -1;
+    return x >= '0' && x <= '9'   ? x - '0'
+           : x >= 'a' && x <= 'f' ? x - 'a' + 10
+           : x >= 'A' && x <= 'F' ? x - 'A' + 10
+                                  : -1;
   };
   std::string out;
   for (size_t k = 0; k < text.size(); ++k) {

@@ -18,9 +18,9 @@ struct Part {
   int digits;
   int64_t least, most;
 };
-constexpr Part number_parts[] = {{'d', 2, 1, 31}, {'m', 2, 1, 12}, {'y', 2, 0, 99}, {'Y', 4, 0, 9999},
-                              {'H', 2, 0, 23}, {'I', 2, 1, 12}, {'M', 2, 0, 59}, {'S', 2, 0, 59},
-                              {'f', 6, 0, 999999}, {'g', 3, 0, 999}, {'j', 3, 1, 366}};
+constexpr Part number_parts[] = {{'d', 2, 1, 31},     {'m', 2, 1, 12},  {'y', 2, 0, 99}, {'Y', 4, 0, 9999},
+                                 {'H', 2, 0, 23},     {'I', 2, 1, 12},  {'M', 2, 0, 59}, {'S', 2, 0, 59},
+                                 {'f', 6, 0, 999999}, {'g', 3, 0, 999}, {'j', 3, 1, 366}};
 
 char lower(char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c + 32) : c; }
 
@@ -115,7 +115,8 @@ bool call_strptime(Call& c) {
     } else if (letter == 'b' || letter == 'B') {
       value = take_name(text, month_names, letter == 'b' ? 3 : 9);
     } else {
-      const auto* number = std::find_if(std::begin(number_parts), std::end(number_parts), [&](const Part& n) { return n.letter == letter; });
+      const auto* number = std::find_if(std::begin(number_parts), std::end(number_parts),
+                                        [&](const Part& n) { return n.letter == letter; });
       if (number == std::end(number_parts)) return false;
       int digits = 0;
       for (value = 0; digits < number->digits && !text.empty() && text[0] >= '0' && text[0] <= '9'; ++digits) {
