@@ -86,6 +86,13 @@ bool find_tops(hir::Program& program, const hir::Function& main, ShapeTable& tab
 bool flatten_lists(hir::Program& program, const hir::Function& main, ShapeTable& table, DiagnosticSink& sink,
                    const Options& options, Shapes& shapes, hir::Function& own);
 
+// --- group_forms.cpp ----------------------------------------------------------------------------------------------------------
+
+// Rewrites what main writes instead of `group` into `own`, which may be `main` itself, and gives `shapes` what follows
+// from that. False: there is nothing of the kind.
+bool find_group_forms(hir::Program& program, const hir::Function& main, ShapeTable& table, DiagnosticSink& sink,
+                      const Options& options, Shapes& shapes, hir::Function& own);
+
 // --- sinks.cpp ----------------------------------------------------------------------------------------------------------------
 
 // Tag of the dynamic sizes of GPU.fold, less its number.

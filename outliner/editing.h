@@ -1,4 +1,4 @@
-// Statements of main that passes before the outliner write (joins.cpp, sinks.cpp): calls, fresh variables,
+// Statements of main that passes before the outliner write (joins.cpp, sinks.cpp ..): calls, fresh variables,
 // what stands before or behind a statement, and what nothing reads any more. Private to this folder.
 // Cost: inserting and dropping are linear in main.
 #pragma once
@@ -21,6 +21,16 @@ class Editing {
     const hir::LiteralId literal = program_.literals.add(
         {.type = program_.types->basic(hir::BasicType::i64), .values = std::vector<int64_t>{value}});
     return {.kind = hir::Operand::literal, .id = index(literal)};
+  }
+  hir::Operand literal(hir::Literal l) {
+    return {.kind = hir::Operand::literal, .id = index(program_.literals.add(std::move(l)))};
+  }
+  // What an each form applies.
+  hir::Operand function(hir::Builtin b) {
+    const hir::FunctionRef f{.kind = hir::FunctionRef::builtin,
+                             .name = program_.names->intern(hir::row(b).name),
+                             .builtin_id = b};
+    return literal({.type = program_.types->function(), .values = std::vector<hir::FunctionRef>{f}});
   }
   // To be called once, before `fresh`.
   void note_names(const hir::Function& f) {

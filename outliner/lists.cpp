@@ -459,15 +459,6 @@ class Flattener : Editing {
     made_.push_back(f_.statements.add(std::move(s)));
     return v;
   }
-  Operand function(Builtin b) {
-    const FunctionRef f{.kind = FunctionRef::builtin,
-                        .name = program_.names->intern(hir::row(b).name),
-                        .builtin_id = b};
-    return literal({.type = types().function(), .values = std::vector<FunctionRef>{f}});
-  }
-  Operand literal(hir::Literal l) {
-    return {.kind = Operand::literal, .id = index(program_.literals.add(std::move(l)))};
-  }
   Operand zero(TypeId type) {
     const BasicType t = types().basic_of(type);
     hir::Literal l{.type = type, .values = std::vector<int64_t>{0}};

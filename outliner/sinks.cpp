@@ -389,14 +389,6 @@ class Finder : Editing {
     return operand(*f, x);
   }
 
-  Operand function(Builtin builtin) {
-    const std::string_view name = hir::row(builtin).name;
-    hir::FunctionRef ref{.kind = hir::FunctionRef::builtin, .name = program_.names->intern(name), .builtin_id = builtin};
-    const hir::LiteralId literal = program_.literals.add(
-        {.type = program_.types->function(), .values = std::vector<hir::FunctionRef>{ref}});
-    return {.kind = Operand::literal, .id = index(literal)};
-  }
-
   void rewrite(Function& f, const Sink& s) {
     const StatementId group = order_[s.place];
     const Span span = f.statements[group].span;

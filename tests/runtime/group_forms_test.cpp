@@ -1,0 +1,175 @@
+// Runs of sorted rows and counts of distinct values as groups (outliner/group_forms.cpp): random programs of that kind,
+// of which a part says something else, give the same with and without them on the reference interpreter, and the same on
+// the simulator. Floats are quarters, so that sums are exact however they are added. RNDN_RANDOM_SEEDS=N: so many
+// programs.
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+#include <random>
+
+#include "frontend/frontend.h"
+#include "outliner/outliner.h"
+#include "runtime/engine.h"
+#include "runtime/print_result.h"
+#include "runtime/simulator/simulator_device.h"
+#include "tests/support/no_tables.h"
+
+namespace rndn::runtime::group_forms_test {
+namespace {
+
+class Generator {
+ public:
+  explicit Generator(uint64_t seed) : random_(seed) {}
+
+  std::string make() {
+    const int rows[] = {0, 1, 2, 9, 40};
+    text_ = fmt::format(R"(  x0:i64 = @range({}:i64); cut:bool = @{}(x0, {}:i64); x:i64 = @compress(cut, x0);
+  a:i64 = @mul(x, 7919:i64); n1:i64 = @mod(a, {}:i64); v:i64 = @mod(a, 13:i64);
+  w:f64 = @mul(v, 0.25:f64); names:sym = (`ape,`Bee,`cat,`bee):sym; m:i64 = @mod(a, {}:i64); tx:sym = @index(names, m);
+  small:i32 = (4,-1,9,4):i32; p:i64 = @mod(v, 4:i64); u:i32 = @index(small, p);
+  q:bool = @gt(v, 6:i64);
+)",
+                        rows[pick(5)], pick(2) ? "geq" : "neq", pick(3) ? 0 : 100, 1 + pick(6), 2 + pick(3));
+    pick(5) ? runs() : distinct();
+    std::string types = "?", results = results_[0];
+    for (size_t k = 1; k < results_.size(); ++k) types += ", ?", results += ", " + results_[k];
+    return fmt::format("module m {{\n import Builtin.*;\n def main() : {} {{\n{}  return {};\n }}\n}}\n", types, text_,
+                       results);
+  }
+
+ private:
+  int pick(int n) { return static_cast<int>(random_() % static_cast<uint64_t>(n)); }
+  bool rarely() { return pick(25) == 0; }
+  std::string let(const std::string& call) {
+    std::string name = fmt::format("y{}", ++count_);
+    text_ += fmt::format("  {}:? = {};\n", name, call);
+    if (pick(12) == 0) {
+      text_ += fmt::format("  c{}:? = {};\n", count_, name);
+      name = fmt::format("c{}", count_);
+    }
+    return name;
+  }
+  void result(const std::string& name) { results_.push_back(name); }
+
+  void distinct() {
+    const char* columns[] = {"n1", "u", "tx", "q", "v", "w"};
+    const std::string first = let(fmt::format("@unique({})", columns[pick(6)]));
+    result(let(fmt::format("@len({})", first)));
+    if (pick(3) == 0) result(let(fmt::format("@index(v, {})", first)));
+  }
+
+  void runs() {
+    std::vector<std::string> keys{"n1", "u", "tx", "q"};
+    if (rarely()) keys.push_back("w");
+    std::shuffle(keys.begin(), keys.end(), random_);
+    keys.resize(static_cast<size_t>(1 + pick(3)));
+    std::string columns = keys[0];
+    for (size_t k = 1; k < keys.size(); ++k) columns += ", " + keys[k];
+    const std::string by = keys.size() == 1 && pick(2) ? columns : let(fmt::format("@list({})", columns));
+    o_ = let(fmt::format("@order({}, {}:bool)", by, rarely() ? 0 : 1));
+    std::vector<std::string> sorted;
+    for (const std::string& k : keys) sorted.push_back(at_order(k));
+    if (keys.size() > 1 && rarely()) sorted.pop_back();
+    std::string change;
+    for (const std::string& s : sorted) {
+      std::string sides[] = {let(fmt::format("@drop(-1:i64, {})", s)), let(fmt::format("@drop(1:i64, {})", s))};
+      if (pick(4) == 0) std::swap(sides[0], sides[1]);
+      const std::string one = let(fmt::format("@{}({}, {})", rarely() ? "eq" : "neq", sides[0], sides[1]));
+      change = change.empty() ? one : let(fmt::format("@{}({}, {})", rarely() ? "and" : "or", change, one));
+    }
+    const std::string n = let(fmt::format("@len({})", pick(2) ? o_ : sorted[0]));
+    const std::string starts = let(fmt::format("@take({}, {})", n, let(fmt::format("@append(1:bool, {})", change))));
+    const std::string ends = let(fmt::format("@take({}, {})", n, let(fmt::format("@append({}, 1:bool)", change))));
+    const std::string b = let(fmt::format("@where({})", starts)), e = let(fmt::format("@where({})", ends));
+    for (int k = 1 + pick(5); k > 0; --k) {
+      switch (pick(8)) {
+        case 0: {
+          const std::string between = let(fmt::format("@minus({}, {})", e, b));
+          result(let(pick(2) ? fmt::format("@plus({}, 1:i64)", between) : fmt::format("@plus(1:i64, {})", between)));
+          if (rarely()) result(between);
+          break;
+        }
+        case 1: result(let(fmt::format("@index({}, {})", o_, rarely() ? e : b))); break;
+        case 2: result(let(fmt::format("@index({}, {})", at_order(value()), rarely() ? e : b))); break;
+        case 3: result(let(fmt::format("@index({}, {})", sorted[0], pick(2) ? e : b))); break;
+        default: {
+          const char* scans[] = {"scan_sum", "scan_min", "scan_max"};
+          const std::string running =
+              let(fmt::format("@{}({}, {})", scans[pick(3)], at_order(value()), rarely() ? ends : starts));
+          result(let(fmt::format("@index({}, {})", running, rarely() ? b : e)));
+          if (rarely()) result(running);
+        }
+      }
+    }
+    if (rarely()) result(o_);
+  }
+  std::string value() {
+    const char* values[] = {"v", "u", "w", "x"};
+    return values[pick(4)];
+  }
+  std::string at_order(const std::string& column) { return let(fmt::format("@index({}, {})", column, o_)); }
+
+  std::mt19937_64 random_;
+  std::string text_, o_;
+  std::vector<std::string> results_;
+  int count_ = 0;
+};
+
+std::string said(const Result<std::vector<reference::Value>>& got) {
+  return got ? *print_result(*got, Format::csv) : "fails: " + got.error().message;
+}
+
+TEST(GroupForms, GiveWhatRunsGive) {
+  const char* seeds = std::getenv("RNDN_RANDOM_SEEDS");
+  const uint64_t last = seeds ? std::strtoull(seeds, nullptr, 10) : 1500;
+  const rndn::test::NoTables tables;
+  size_t programs = 0, groups = 0;
+  for (uint64_t seed = 0; seed < last; ++seed) {
+    const std::string text = Generator(seed).make();
+    std::string got[2];
+    bool grouped = false;
+    for (const bool with : {false, true}) {
+      SourceManager sources;
+      DiagnosticSink sink;
+      Timings timings;
+      const hir::Program program = hir::run(sources.add("t.hir", text), sources, {}, sink, timings);
+      ASSERT_FALSE(sink.has_errors()) << render(sink, sources) << text;
+      const outliner::Outlined outlined =
+          outliner::run(program, {.tops = with, .sinks = with && seed % 2}, sink, timings);
+      ASSERT_FALSE(sink.has_errors()) << render(sink, sources) << text;
+      const std::string made = print(outlined.program, true);
+      grouped |= made.find("@group(") != std::string::npos || made.find("@GPU.fold(") != std::string::npos;
+      got[with] = said(reference::run(outlined.program, tables, sources, nullptr));
+    }
+    ++programs;
+    groups += grouped;
+    ASSERT_EQ(got[1], got[0]) << "seed " << seed << "\n" << text;
+  }
+  std::printf("%zu programs, %zu with a group\n", programs, groups);
+  EXPECT_GE(groups, last / 3);
+}
+
+TEST(GroupForms, OnTheDevice) {
+  const rndn::test::NoTables tables;
+  for (uint64_t seed = 0; seed < 40; ++seed) {
+    const std::string text = Generator(seed).make();
+    SourceManager sources;
+    DiagnosticSink sink;
+    Timings timings;
+    CompileOptions options;
+    options.target = seed % 2 ? "sm_61" : "sm_90";
+    auto compiled = compile(sources.add("t.hir", text), sources, options, sink, timings);
+    ASSERT_TRUE(compiled.ok()) << compiled.error().message << text;
+    auto device = open_simulator(options.target);
+    Engine engine(**device, tables);
+    auto plan = engine.plan(*compiled, sources, {.allow_fallback = false}, timings);
+    ASSERT_TRUE(plan.ok()) << plan.error().message << text;
+    ASSERT_EQ(said(engine.run(**plan, timings, nullptr, nullptr, nullptr)),
+              said(reference::run(compiled->program, tables, sources, nullptr)))
+        << "seed " << seed << "\n"
+        << text;
+  }
+}
+
+}  // namespace
+}  // namespace rndn::runtime::group_forms_test
