@@ -80,6 +80,12 @@ struct Cased {
   Vector others;  // i64, ascending: the strings with bytes that are not ASCII
 };
 
+// Equal strings have one number, which ascend with the first strings that have them.
+struct DistinctStrings {
+  Vector of;     // u32 per string
+  Vector first;  // u32 per distinct string: the first one that is equal
+};
+
 struct Ranks {
   Vector of;     // u32 per string: its place among the distinct strings in byte order; equal strings, equal ranks
   Vector first;  // i64 per distinct string, in byte order: the first one that is equal
@@ -174,6 +180,7 @@ struct Options {
   // sort: by the keys; hash: by a hash table, groups in order of their first rows; automatic: sort, and tables of few groups where they fit
   enum class Group : uint8_t { automatic, sort, hash } group = Group::automatic;
   uint64_t hash_slots = uint64_t{1} << 22;  // of the first table for groups: what a cache holds
+  uint32_t text_hash_bits = 64;             // of the hashes of strings that are looked at: tests make them collide
   bool ordered = false;                     // groups ascend in any case; join pairs always come by right row
   // sort: all rows are sorted; select: samples tell which rows can be among the first, where that pays; automatic: select
   enum class Top : uint8_t { automatic, select, sort } top = Top::automatic;
@@ -229,9 +236,12 @@ class Operators {
   Result<Vector> offsets(const Vector& lengths, Memory& memory);
   // i64 per element of these cells: the number of its cell. There are as many as `like` has; without it that number costs a wait.
   Result<Vector> cell_numbers(const Vector& lengths, const Vector* like, Memory& memory);
-  // bool (u8) per string: the whole string matches (`%`: any run of bytes, `_`: one byte).
-  Result<Vector> like(const Strings& strings, std::string_view pattern, Memory& memory);
+  // bool (u8) per string: the whole string matches (`%`: any run of bytes, `_`: one byte, what the escape character precedes: itself).
+  Result<Vector> like(const Strings& strings, std::string_view pattern, Memory& memory,
+                      std::optional<char> escape = std::nullopt);
   Result<Ranks> rank(const Strings& strings, Memory& memory);
+  // Without elements in `first`, unless there are no strings: some more than `most` are distinct. Waits.
+  Result<DistinctStrings> distinct_strings(const Strings& strings, uint64_t most, Memory& memory);
   // u32: `count` numbers from `first` on.
   Result<Vector> numbers(uint64_t first, uint64_t count, Memory& memory);
   // `literals` are distinct and in byte order, at least one.
@@ -245,6 +255,28 @@ class Operators {
   // i64 per string.
   Result<Vector> lengths(const Strings& strings, bool characters, Memory& memory);
   Result<Cased> to_case(const Strings& strings, bool upper, Memory& memory);
+  // i64, ascending: the strings with bytes that are not ASCII.
+  Result<Vector> not_ascii(const Strings& strings, Memory& memory);
+  // Without the characters of `set`, which are ASCII, at the front and at the back. They lie where they lay, and so do the next two.
+  Result<Strings> trimmed(const Strings& strings, std::string_view set, bool front, bool back, Memory& memory);
+  // What stands before the separator, which is not empty, behind `number` others; nothing where there are fewer.
+  Result<Strings> part_between(const Strings& strings, std::string_view separator, uint64_t number, Memory& memory);
+  // The last characters, or what stands before them.
+  Result<Strings> tail(const Strings& strings, uint64_t characters, bool without, Memory& memory);
+  // i64: the number of the character, from 1 on, where these bytes first stand; 0: nowhere.
+  Result<Vector> positions(const Strings& strings, std::string_view wanted, Memory& memory);
+  // The decimal digits of the first `count` integers, with their sign where they are negative.
+  Result<Strings> integer_texts(const Vector& integers, uint64_t count, Memory& memory);
+  // One text of every part, one after the other, `count` times; a part of one string stands for as many.
+  Result<Strings> join_strings(std::span<const Strings> parts, uint64_t count, Memory& memory);
+  // `by` for every `what`, which is not empty, from the left.
+  Result<Strings> replace_parts(const Strings& strings, std::string_view what, std::string_view by, Memory& memory);
+  // Of as many characters: cut, or padded with those of `by`, which are ASCII, at the front or at the back.
+  Result<Strings> pad_strings(const Strings& strings, uint64_t wanted, std::string_view by, bool front, Memory& memory);
+  // The bytes from the last to the first; nothing of a string with "\r\n", which are one character.
+  Result<Strings> reversed(const Strings& strings, Memory& memory);
+  // into[at[k]] = bytes[k], of i64 and u8.
+  Result<void> put_bytes(const Vector& at, const Vector& bytes, Address into);
   // The same strings but those numbered `at` (i64), which `others` has in that order.
   Result<Strings> replace(const Strings& strings, const Vector& at, const Strings& others, Memory& memory);
   // to[k] = table[codes[k]]: codes of u8, u16 or u32 through a u32 table of `entries`; codes beyond it (a text that is missing) stay as they are.

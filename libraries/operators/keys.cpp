@@ -296,14 +296,24 @@ PartCode declare_part(Builder& b, Source source, uint32_t k) {
 
 void add_part(Arguments& a, const Part& p) { a.add(p.data).add(p.extra).add(p.number).add(p.flip); }
 
+Reg<U64> load_bytes(Builder& b, Reg<U64> at, Reg<U32> first, Reg<U32> length) {
+  // The aligned words that have its bytes, moved together and cut.
+  Reg<S32> left = Builder::as<S32>(b.sub(length, first));
+  Reg<U32> skipped = b.and_(b.cvt<U32>(at), 7u);
+  Reg<U64> aligned = b.sub(at, b.cvt<U64>(skipped));
+  Reg<U64> low = b.constant<U64>(0), high = b.constant<U64>(0);
+  load_if<U64>(b, b.setp(Is::gt, left, 0), Space::global, At(aligned), low);
+  Reg<S32> in_low = Builder::as<S32>(b.sub(b.constant<U32>(8), skipped));
+  load_if<U64>(b, b.setp(Is::gt, left, in_low), Space::global, At(aligned, 8), high);
+  Reg<U32> moved = b.shl(skipped, 3u);
+  Reg<U64> bytes = b.or_(b.shr(low, moved), b.shl(high, b.sub(b.constant<U32>(64), moved)));
+  Reg<U32> unused = b.shl(b.sub(b.constant<U32>(8), Builder::as<U32>(b.min(b.max(left, 0), 8))), 3u);
+  return b.shr(b.shl(bytes, unused), unused);
+}
+
 Reg<U64> load_text_word(Builder& b, Reg<U64> at, Reg<U32> first, Reg<U32> length) {
-  Reg<U64> word = b.constant<U64>(0);
-  for (uint32_t k = 0; k < 8; ++k) {
-    Reg<U16> c = b.constant<U16>(0);
-    load_if<U8>(b, b.setp(Is::lt, b.add(first, k), length), Space::global, At(at, k), c);
-    word = b.or_(b.shl(word, 8u), b.cvt<U64>(c));
-  }
-  return word;
+  auto [early, late] = b.unpack(load_bytes(b, at, first, length));
+  return b.pack<U64>(b.prmt(late, 0u, 0x0123u), b.prmt(early, 0u, 0x0123u));
 }
 
 Bits load_bits(Builder& b, const PartCode& part, Reg<U32> row) {

@@ -90,6 +90,9 @@ PartCode declare_part(ptx::Builder& b, Source source, uint32_t k);
 void add_part(Arguments& arguments, const Part& part);
 // The sortable bits of a row. Uniform control flow.
 Bits load_bits(ptx::Builder& b, const PartCode& part, ptx::Reg<ptx::U32> row);
+// Eight bytes of a string as a little-endian word, zero-padded: from its byte `first` on, which lies `at`. Reads whole words of the memory.
+ptx::Reg<ptx::U64> load_bytes(ptx::Builder& b, ptx::Reg<ptx::U64> at, ptx::Reg<ptx::U32> first,
+                              ptx::Reg<ptx::U32> length);
 // Eight bytes of a string as a big-endian word, zero-padded: from its byte `first` on, which lies `at`.
 ptx::Reg<ptx::U64> load_text_word(ptx::Builder& b, ptx::Reg<ptx::U64> at, ptx::Reg<ptx::U32> first,
                                   ptx::Reg<ptx::U32> length);

@@ -101,8 +101,9 @@ Result<Vector> Operators::member(const Vector& x, const Vector& y, Memory& memor
 Result<Vector> Operators::index_of(const Vector& x, const Vector& y, Memory& memory) {
   return operators::index_of(state_->library, x, y, memory);
 }
-Result<Vector> Operators::like(const Strings& strings, std::string_view pattern, Memory& memory) {
-  return operators::like(state_->library, strings, pattern, memory);
+Result<Vector> Operators::like(const Strings& strings, std::string_view pattern, Memory& memory,
+                               std::optional<char> escape) {
+  return operators::like(state_->library, strings, pattern, escape, memory);
 }
 Result<Vector> Operators::translate(const Vector& codes, Address table, uint64_t entries, Memory& memory) {
   return operators::translate(state_->library, codes, table, entries, memory);
@@ -143,6 +144,9 @@ Result<Cells> Operators::unique_cells(const Cells& cells, Memory& memory) {
 Result<Ranks> Operators::rank(const Strings& strings, Memory& memory) {
   return operators::rank(state_->library, strings, memory);
 }
+Result<DistinctStrings> Operators::distinct_strings(const Strings& strings, uint64_t most, Memory& memory) {
+  return operators::distinct_strings(state_->library, strings, most, memory);
+}
 Result<Vector> Operators::numbers(uint64_t first, uint64_t count, Memory& memory) {
   return operators::numbers(state_->library, first, count, memory);
 }
@@ -164,6 +168,39 @@ Result<Vector> Operators::lengths(const Strings& strings, bool characters, Memor
 }
 Result<Cased> Operators::to_case(const Strings& strings, bool upper, Memory& memory) {
   return operators::to_case(state_->library, strings, upper, memory);
+}
+Result<Vector> Operators::not_ascii(const Strings& strings, Memory& memory) {
+  return operators::not_ascii(state_->library, strings, memory);
+}
+Result<Strings> Operators::trimmed(const Strings& strings, std::string_view set, bool front, bool back, Memory& memory) {
+  return operators::trimmed(state_->library, strings, set, front, back, memory);
+}
+Result<Strings> Operators::part_between(const Strings& strings, std::string_view separator, uint64_t number, Memory& memory) {
+  return operators::part_between(state_->library, strings, separator, number, memory);
+}
+Result<Strings> Operators::tail(const Strings& strings, uint64_t characters, bool without, Memory& memory) {
+  return operators::tail(state_->library, strings, characters, without, memory);
+}
+Result<Vector> Operators::positions(const Strings& strings, std::string_view wanted, Memory& memory) {
+  return operators::positions(state_->library, strings, wanted, memory);
+}
+Result<Strings> Operators::integer_texts(const Vector& integers, uint64_t count, Memory& memory) {
+  return operators::integer_texts(state_->library, integers, count, memory);
+}
+Result<Strings> Operators::join_strings(std::span<const Strings> parts, uint64_t count, Memory& memory) {
+  return operators::join_strings(state_->library, parts, count, memory);
+}
+Result<Strings> Operators::replace_parts(const Strings& strings, std::string_view what, std::string_view by, Memory& memory) {
+  return operators::replace_parts(state_->library, strings, what, by, memory);
+}
+Result<Strings> Operators::pad_strings(const Strings& strings, uint64_t wanted, std::string_view by, bool front, Memory& memory) {
+  return operators::pad_strings(state_->library, strings, wanted, by, front, memory);
+}
+Result<Strings> Operators::reversed(const Strings& strings, Memory& memory) {
+  return operators::reversed(state_->library, strings, memory);
+}
+Result<void> Operators::put_bytes(const Vector& at, const Vector& bytes, Address into) {
+  return operators::put_bytes(state_->library, at, bytes, into);
 }
 Result<Strings> Operators::replace(const Strings& strings, const Vector& at, const Strings& others, Memory& memory) {
   return operators::replace(state_->library, strings, at, others, memory);

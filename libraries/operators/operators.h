@@ -28,9 +28,12 @@ Result<Pairs> join(Library& library, const Options& options, std::span<const Com
 // join_table.cpp
 Result<Lookup> lookup_table(Library& library, std::span<const Vector> columns, Address duplicates, Memory& memory);
 Result<Vector> member(Library& library, const Options& options, const Vector& x, const Vector& y, Memory& memory);
-Result<Vector> like(Library& library, const Strings& strings, std::string_view pattern, Memory& memory);
+Result<Vector> like(Library& library, const Strings& strings, std::string_view pattern, std::optional<char> escape,
+                    Memory& memory);
 Result<Ranks> rank(Library& library, const Strings& strings, Memory& memory);
 Result<Vector> translate(Library& library, const Vector& codes, Address table, uint64_t entries, Memory& memory);
+// text/distinct.cpp
+Result<DistinctStrings> distinct_strings(Library& library, const Strings& strings, uint64_t most, Memory& memory);
 // text/literals.cpp
 Result<Same> same_as(Library& library, const Strings& strings, const Strings& literals, Memory& memory);
 Result<Vector> places_among(Library& library, const Strings& strings, const Strings& literals, Memory& memory);
@@ -43,6 +46,23 @@ Result<Vector> lengths(Library& library, const Strings& strings, bool characters
 Result<Cased> to_case(Library& library, const Strings& strings, bool upper, Memory& memory);
 Result<Strings> replace(Library& library, const Strings& strings, const Vector& at, const Strings& others,
                         Memory& memory);
+Result<Vector> not_ascii(Library& library, const Strings& strings, Memory& memory);
+// text/parts.cpp
+Result<Strings> trimmed(Library& library, const Strings& strings, std::string_view set, bool front, bool back,
+                        Memory& memory);
+Result<Strings> part_between(Library& library, const Strings& strings, std::string_view separator, uint64_t number,
+                             Memory& memory);
+Result<Strings> tail(Library& library, const Strings& strings, uint64_t characters, bool without, Memory& memory);
+Result<Vector> positions(Library& library, const Strings& strings, std::string_view wanted, Memory& memory);
+Result<void> put_bytes(Library& library, const Vector& at, const Vector& bytes, Address into);
+// text/edit.cpp
+Result<Strings> integer_texts(Library& library, const Vector& integers, uint64_t count, Memory& memory);
+Result<Strings> join_strings(Library& library, std::span<const Strings> parts, uint64_t count, Memory& memory);
+Result<Strings> replace_parts(Library& library, const Strings& strings, std::string_view what, std::string_view by,
+                              Memory& memory);
+Result<Strings> pad_strings(Library& library, const Strings& strings, uint64_t wanted, std::string_view by, bool front,
+                            Memory& memory);
+Result<Strings> reversed(Library& library, const Strings& strings, Memory& memory);
 // elements.cpp
 Result<Vector> gather(Library& library, const Vector& codes, Type type, Address table, uint64_t entries,
                       Memory& memory);

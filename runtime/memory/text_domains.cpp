@@ -7,6 +7,7 @@
 
 #include "libraries/base/errors/check.h"
 #include "libraries/base/system/parallel.h"
+#include "runtime/memory/text_memory.h"
 
 namespace rndn::runtime {
 
@@ -27,29 +28,22 @@ Result<BufferPtr> upload_pad(const TextTools& tools, std::string_view pad) {
   return buffer;
 }
 
-// What stays of an operator's results.
-class Kept final : public operators::Memory {
- public:
-  explicit Kept(const TextTools& tools) : tools_(tools) {}
-  Result<device::Address> temporary(uint64_t bytes) override { return tools_.memory->temporary(bytes); }
-  Result<device::Address> result(uint64_t bytes) override {
-    ASSIGN_OR_RETURN(BufferPtr buffer, tools_.arena.allocate(bytes));
-    results_.push_back(buffer);
-    return buffer->address;
-  }
-  Result<device::Mapped> mapped(uint64_t bytes) override { return tools_.memory->mapped(bytes); }
-  BufferPtr at(device::Address address) const {
-    for (const BufferPtr& b : results_)
-      if (b->address == address) return b;
-    return nullptr;
-  }
-
- private:
-  const TextTools& tools_;
-  std::vector<BufferPtr> results_;
-};
-
 constexpr uint64_t handle(uint64_t offset, uint64_t length) { return offset << 24 | length; }
+
+// Strings of the device as texts.
+Result<std::vector<std::string>> fetch_texts(device::Device& device, const operators::Strings& strings) {
+  std::vector<uint64_t> handles(strings.count);
+  std::string pad(strings.pad_bytes, '\0');
+  RETURN_IF_ERROR(device.copy_to_host(handles.data(), strings.handles, 8 * handles.size()));
+  RETURN_IF_ERROR(device.copy_to_host(pad.data(), strings.pad, pad.size()));
+  std::vector<std::string> texts(strings.count);
+  constexpr uint64_t piece = 4096;
+  parallel_for((strings.count + piece - 1) / piece, [&](size_t k) {
+    for (uint64_t i = k * piece; i < std::min<uint64_t>(strings.count, (k + 1) * piece); ++i)
+      texts[i] = pad.substr(handles[i] >> 24, handles[i] & 0xFFFFFF);
+  });
+  return texts;
+}
 }  // namespace
 
 DomainPtr Domain::of_column(std::shared_ptr<const data::Column> column, std::vector<DomainPtr>* keeper) {
@@ -68,6 +62,15 @@ DomainPtr Domain::of_texts(std::shared_ptr<const std::vector<std::string>> texts
   d->count_ = count;
   d->is_distinct_ = d->is_ordered_ = count <= 1;
   d->texts_ = std::move(texts);
+  return d;
+}
+
+DomainPtr Domain::of_strings(BufferPtr handles, BufferPtr pad, uint64_t pad_bytes, uint64_t count) {
+  auto d = std::make_shared<Domain>();
+  d->kind_ = Kind::made;
+  d->count_ = count;
+  d->is_distinct_ = d->is_ordered_ = count <= 1;
+  d->strings_ = {std::move(handles), std::move(pad), pad_bytes};
   return d;
 }
 
@@ -109,7 +112,8 @@ std::string_view TextReader::operator()(Domain& domain, uint32_t code) { return 
 std::string_view Domain::read(uint32_t code, TextReader& reader) {
   CHECK(code < count_, "code {} of a domain of {} texts", code, count_);
   switch (kind_) {
-    case Kind::texts: return (*texts_)[code];
+    case Kind::texts:
+    case Kind::made: return (*texts_)[code];
     case Kind::dictionary: return column_->dictionary->values[code];
     case Kind::column: return column_->text_at(code);
     case Kind::piece: {
@@ -117,7 +121,7 @@ std::string_view Domain::read(uint32_t code, TextReader& reader) {
       return piece_start_ >= whole.size() ? std::string_view() : whole.substr(piece_start_, piece_length_);
     }
     case Kind::more: return code < base_->count_ ? base_->read(code, reader) : (*texts_)[code - base_->count_];
-    case Kind::distinct: return base_->read(base_->first_[code], reader);
+    case Kind::distinct: return base_->read(first_[code], reader);
     case Kind::inserted: {
       const auto at = std::lower_bound(firsts_.begin(), firsts_.end(), code);
       const auto before = static_cast<uint32_t>(at - firsts_.begin());
@@ -170,35 +174,123 @@ uint64_t Domain::place_of(std::string_view wanted) {
   return low;
 }
 
-std::optional<uint32_t> Domain::code_of(std::string_view wanted, const TextTools& tools) {
+uint32_t Domain::known_code_of(const std::string& wanted, const TextTools& tools) {
   if (is_against()) {  // where it is among the literals
     const auto at = std::lower_bound(texts_->begin(), texts_->end(), wanted);
     const auto place = static_cast<uint32_t>(at - texts_->begin());
-    if (at == texts_->end() || *at != wanted) return std::nullopt;
+    if (at == texts_->end() || *at != wanted) return missing_code;
     return kind_ == Kind::same ? place : 2 * place + 1;
   }
-  CHECK(is_distinct_);
   TextReader reader;
   if (is_ordered_) {  // by bisection, without a table
     const uint64_t place = place_of(wanted);
-    if (place < count_ && reader(*this, static_cast<uint32_t>(place)) == wanted) return static_cast<uint32_t>(place);
-    return std::nullopt;
+    const bool there = place < count_ && reader(*this, static_cast<uint32_t>(place)) == wanted;
+    return there ? static_cast<uint32_t>(place) : missing_code;
   }
-  uint32_t first = 0;  // that is not looked up in base_
-  if (kind_ == Kind::more) {
-    if (auto code = base_->code_of(wanted, tools)) return code;
-    first = static_cast<uint32_t>(base_->count_);
-  }
+  if (kind_ == Kind::distinct) return found_.at(wanted);
   if (codes_.empty()) {
+    const uint64_t first = kind_ == Kind::more ? base_->count_ : 0;  // that is not looked up in base_
     *tools.walked += count_ - first;
     std::unordered_map<std::string_view, uint32_t> codes;
     codes.reserve(count_ - first);
     // Texts of dictionaries and of programs, which stay where they are.
-    for (uint32_t i = first; i < count_; ++i) codes.emplace(reader(*this, i), i);
+    for (auto i = static_cast<uint32_t>(first); i < count_; ++i) codes.emplace(reader(*this, i), i);
     codes_ = std::move(codes);  // all of them
   }
-  auto at = codes_.find(wanted);
-  return at == codes_.end() ? std::nullopt : std::optional(at->second);
+  const auto at = codes_.find(wanted);
+  return at == codes_.end() ? missing_code : at->second;
+}
+
+Result<std::vector<uint32_t>> Domain::codes_of(std::span<const std::string> texts, const TextTools& tools) {
+  CHECK(is_distinct_ || is_against());
+  std::vector<uint32_t> codes(texts.size(), missing_code);
+  if (kind_ == Kind::more) {
+    ASSIGN_OR_RETURN(codes, base_->codes_of(texts, tools));
+  } else if (is_ordered_ && !is_against()) {
+    RETURN_IF_ERROR(readable(tools));
+  } else if (kind_ == Kind::distinct) {
+    RETURN_IF_ERROR(find(texts, tools));
+  }
+  for (size_t k = 0; k < texts.size(); ++k)
+    if (codes[k] == missing_code) codes[k] = known_code_of(texts[k], tools);
+  return codes;
+}
+
+// Has the device look for texts among distinct ones without order.
+Result<void> Domain::find(std::span<const std::string> texts, const TextTools& tools) {
+  constexpr size_t most_known = 65536;
+  if (found_.size() > most_known) found_.clear();
+  std::vector<std::string> wanted;
+  for (const std::string& text : texts)
+    if (!found_.contains(text)) wanted.push_back(text);
+  if (wanted.empty()) return {};
+  std::sort(wanted.begin(), wanted.end());
+  wanted.erase(std::unique(wanted.begin(), wanted.end()), wanted.end());
+  std::vector<BufferPtr> held;
+  ASSIGN_OR_RETURN(const operators::Strings there, strings(tools, true, held));
+  ASSIGN_OR_RETURN(const OnDevice sent, send_texts(wanted, tools));
+  const operators::Strings few{sent.handles->address, sent.pad->address, wanted.size(), sent.pad_bytes};
+  ASSIGN_OR_RETURN(const operators::Same same, tools.sql->same_as(there, few, *tools.memory));
+  std::vector<uint32_t> codes(wanted.size());
+  RETURN_IF_ERROR(tools.device.copy_to_host(codes.data(), same.literals, 4 * codes.size()));
+  for (size_t k = 0; k < wanted.size(); ++k) found_.emplace(std::move(wanted[k]), codes[k]);
+  for (const std::string& text : texts) found_.try_emplace(text, missing_code);
+  return {};
+}
+
+// The texts that the device made.
+Result<void> Domain::fetch(const TextTools& tools) {
+  const operators::Strings there{strings_.handles->address, strings_.pad->address, count_, strings_.pad_bytes};
+  ASSIGN_OR_RETURN(std::vector<std::string> texts, fetch_texts(tools.device, there));
+  texts_ = std::make_shared<const std::vector<std::string>>(std::move(texts));
+  return {};
+}
+
+Result<void> Domain::readable(const TextTools& tools) {
+  if (base_) RETURN_IF_ERROR(base_->readable(tools));
+  for (const DomainPtr& part : parts_) RETURN_IF_ERROR(part->readable(tools));
+  if (kind_ == Kind::made && !texts_) {
+    *tools.walked += count_;
+    RETURN_IF_ERROR(fetch(tools));
+  }
+  if (kind_ != Kind::distinct || first_.size() == count_) return {};
+  std::vector<uint32_t> first(count_);
+  RETURN_IF_ERROR(tools.device.copy_to_host(first.data(), first_on_device_->address, 4 * count_));
+  first_ = std::move(first);
+  return {};
+}
+
+Result<DomainPtr> Domain::texts_of(std::vector<uint32_t>& codes, const TextTools& tools) {
+  DomainPtr d = shared_from_this();
+  const auto send = [&]() -> Result<operators::Vector> {
+    operators::Vector of{.type = operators::Type::u32, .capacity = codes.size()};
+    ASSIGN_OR_RETURN(of.data, tools.memory->temporary(4 * codes.size()));
+    RETURN_IF_ERROR(tools.device.copy_to_device(of.data, codes.data(), 4 * codes.size()));
+    return of;
+  };
+  while (d->kind_ == Kind::distinct && d->first_.size() != d->count_) {
+    if (!codes.empty()) {
+      ASSIGN_OR_RETURN(const operators::Vector of, send());
+      ASSIGN_OR_RETURN(const operators::Vector first,
+                       tools.sql->translate(of, d->first_on_device_->address, d->count_, *tools.memory));
+      RETURN_IF_ERROR(tools.device.copy_to_host(codes.data(), first.data, 4 * codes.size()));
+    }
+    d = d->base_;
+  }
+  if (d->kind_ == Kind::made && !d->texts_ && codes.size() >= d->count_) RETURN_IF_ERROR(d->fetch(tools));
+  if (d->kind_ == Kind::made && !d->texts_ && !codes.empty()) {  // these alone, in one piece
+    ASSIGN_OR_RETURN(const operators::Vector of, send());
+    operators::Strings wanted{0, d->strings_.pad->address, codes.size(), d->strings_.pad_bytes};
+    ASSIGN_OR_RETURN(const operators::Vector handles, tools.sql->gather(of, operators::Type::i64, d->strings_.handles->address,
+                                                                        d->count_, *tools.memory));
+    wanted.handles = handles.data;
+    ASSIGN_OR_RETURN(const operators::Strings alone, tools.sql->join_strings({&wanted, 1}, codes.size(), *tools.memory));
+    ASSIGN_OR_RETURN(std::vector<std::string> texts, fetch_texts(tools.device, alone));
+    std::iota(codes.begin(), codes.end(), 0u);
+    return of_texts(std::make_shared<const std::vector<std::string>>(std::move(texts)), codes.size());
+  }
+  RETURN_IF_ERROR(d->readable(tools));
+  return d;
 }
 
 Result<Domain::OnDevice> Domain::send_texts(std::span<const std::string> texts, const TextTools& tools) const {
@@ -215,66 +307,13 @@ Result<Domain::OnDevice> Domain::send_texts(std::span<const std::string> texts, 
   return made;
 }
 
-// The strings of a function's texts. Those that the device knows no letters of are made by the host.
-Result<Domain::OnDevice> Domain::map_strings(const TextTools& tools) {
-  constexpr uint64_t piece = 4096;
-  const auto texts_at = [&](uint64_t count, auto&& code_of) {
-    *tools.walked += count;
-    std::vector<std::string> texts(count);
-    parallel_for((count + piece - 1) / piece, [&](size_t k) {
-      TextReader reader;
-      for (uint64_t i = k * piece; i < std::min<uint64_t>(count, (k + 1) * piece); ++i)
-        texts[i] = reader(*this, code_of(i));
-    });
-    return texts;
-  };
-  if (!map_.is_on_device())
-    return send_texts(texts_at(count_, [](uint64_t i) { return static_cast<uint32_t>(i); }), tools);
-  std::vector<BufferPtr> held;
-  ASSIGN_OR_RETURN(const operators::Strings base, base_->strings(tools, true, held));
-  const BufferPtr base_handles = held[held.size() - 2], base_pad = held.back();
-  Kept kept(tools);
-  if (map_.id == hir::TextFunctionId::upper || map_.id == hir::TextFunctionId::lower) {
-    ASSIGN_OR_RETURN(const operators::Cased cased,
-                     tools.sql->to_case(base, map_.id == hir::TextFunctionId::upper, kept));
-    if (cased.others.capacity == 0) return OnDevice{base_handles, kept.at(cased.strings.pad), base.pad_bytes};
-    std::vector<int64_t> codes(cased.others.capacity);
-    RETURN_IF_ERROR(tools.device.copy_to_host(codes.data(), cased.others.data, 8 * codes.size()));
-    const std::vector<std::string> texts =
-        texts_at(codes.size(), [&](uint64_t i) { return static_cast<uint32_t>(codes[i]); });
-    ASSIGN_OR_RETURN(const OnDevice sent, send_texts(texts, tools));
-    const operators::Strings others{sent.handles->address, sent.pad->address, texts.size(), sent.pad_bytes};
-    ASSIGN_OR_RETURN(const operators::Strings all, tools.sql->replace(cased.strings, cased.others, others, kept));
-    return OnDevice{kept.at(all.handles), kept.at(all.pad), all.pad_bytes};
-  }
-  const bool from_start = map_.id == hir::TextFunctionId::left;
-  const auto number = [&](size_t k) {
-    return static_cast<uint64_t>(std::min<__int128>(map_.constants[k].integer, UINT32_MAX));
-  };
-  const uint64_t first = from_start ? 0 : number(1) - 1;
-  const uint64_t most = from_start ? number(1) : map_.constants.size() > 2 ? number(2) : UINT64_MAX;
-  ASSIGN_OR_RETURN(const operators::Strings cut, tools.sql->cut(base, first, most, true, kept));
-  return OnDevice{kept.at(cut.handles), base_pad, base.pad_bytes};
-}
-
-bool TextMap::is_on_device() const {
-  const auto at_least = [&](size_t k, int64_t least) { return k >= constants.size() || constants[k].integer >= least; };
-  switch (id) {
-    case hir::TextFunctionId::upper:
-    case hir::TextFunctionId::lower: return true;
-    case hir::TextFunctionId::left: return variable == 0 && at_least(1, 0);
-    case hir::TextFunctionId::substring: return variable == 0 && at_least(1, 1) && at_least(2, 0);
-    default: return false;
-  }
-}
-
 Result<Domain::OnDevice> Domain::make_strings(const TextTools& tools, bool keep) {
   std::vector<BufferPtr> held;
   Kept kept(tools);
   switch (kind_) {
     case Kind::texts:
     case Kind::dictionary: {
-      *tools.walked += count_;
+      if (count_ > 1) *tools.walked += count_;  // not for a constant
       const auto all = texts();
       return send_texts(all ? std::span<const std::string>(*all).first(count_) : std::span<const std::string>(), tools);
     }
@@ -293,8 +332,8 @@ Result<Domain::OnDevice> Domain::make_strings(const TextTools& tools, bool keep)
     }
     case Kind::distinct: {
       ASSIGN_OR_RETURN(const operators::Strings base, base_->strings(tools, keep, held));
-      ASSIGN_OR_RETURN(const BufferPtr first, upload(tools, base_->first_.data(), 4 * count_));
-      const operators::Vector codes{.type = operators::Type::u32, .data = first->address, .capacity = count_};
+      const operators::Vector codes{
+          .type = operators::Type::u32, .data = first_on_device_->address, .capacity = count_};
       ASSIGN_OR_RETURN(const operators::Vector handles,
                        tools.sql->gather(codes, operators::Type::i64, base.handles, base.count, kept));
       return OnDevice{kept.at(handles.data), held.back(), base.pad_bytes};
@@ -312,11 +351,13 @@ Result<Domain::OnDevice> Domain::make_strings(const TextTools& tools, bool keep)
     }
     case Kind::inserted: {
       *tools.walked += count_;
+      RETURN_IF_ERROR(readable(tools));
       std::vector<std::string> texts;
       TextReader reader;
       for (uint32_t i = 0; i < count_; ++i) texts.emplace_back(reader(*this, i));
       return send_texts(texts, tools);
     }
+    case Kind::made:
     case Kind::same:
     case Kind::places: break;
   }
@@ -335,27 +376,38 @@ Result<operators::Strings> Domain::strings(const TextTools& tools, bool keep, st
 }
 
 bool Domain::drop_strings() {
-  const bool there = strings_.handles != nullptr;
-  strings_ = {};
+  const bool there = strings_.handles != nullptr && kind_ != Kind::made;
+  if (there) strings_ = {};
   return there;
 }
 
 Result<void> Domain::rank(const TextTools& tools) {
   if (ranks_) return {};
-  if (count_ > few_texts_of_domain) {
+  ASSIGN_OR_RETURN(const DomainPtr distinct, is_distinct_ ? DomainPtr() : hashed(count_ / 2, tools));
+  if (distinct) {  // the ranks of these
+    ASSIGN_OR_RETURN(const device::Address ranks, distinct->ranks(tools));
+    const operators::Vector codes{
+        .type = operators::Type::u32, .data = hashed_codes_->address, .capacity = count_};
+    Kept kept(tools);
+    ASSIGN_OR_RETURN(const operators::Vector made, tools.sql->translate(codes, ranks, distinct->count_, kept));
+    ranks_ = kept.at(made.data);
+    return {};
+  }
+  if (count_ > few_texts_of_domain || kind_ == Kind::distinct) {
     std::vector<BufferPtr> held;
     ASSIGN_OR_RETURN(operators::Strings there, strings(tools, kind_ == Kind::column, held));
     ASSIGN_OR_RETURN(const operators::Ranks made, tools.sql->rank(there, *tools.memory));
     ASSIGN_OR_RETURN(BufferPtr ranks, tools.arena.allocate(count_ * 4));
     RETURN_IF_ERROR(tools.device.copy(ranks->address, made.of.data, count_ * 4));
-    distinct_count_ = made.first.capacity;
-    std::vector<int64_t> first(distinct_count_);
-    RETURN_IF_ERROR(tools.device.copy_to_host(first.data(), made.first.data, 8 * distinct_count_));
-    first_.assign(first.begin(), first.end());
+    Kept kept(tools);
+    ASSIGN_OR_RETURN(const operators::Vector first, tools.sql->convert(made.first, operators::Type::u32, kept));
+    ranked_first_ = kept.at(first.data);
+    ranked_count_ = made.first.capacity;
     ranks_ = std::move(ranks);
     return {};
   }
   *tools.walked += count_;
+  RETURN_IF_ERROR(readable(tools));
   std::vector<uint32_t> order(count_), ranks(count_), first;
   std::vector<std::string> texts;
   TextReader reader;
@@ -366,9 +418,9 @@ Result<void> Domain::rank(const TextTools& tools) {
     if (i == 0 || texts[order[i]] != texts[order[i - 1]]) first.push_back(order[i]);
     ranks[order[i]] = static_cast<uint32_t>(first.size() - 1);
   }
+  ASSIGN_OR_RETURN(ranked_first_, upload(tools, first.data(), first.size() * 4));
   ASSIGN_OR_RETURN(ranks_, upload(tools, ranks.data(), count_ * 4));
-  first_ = std::move(first);
-  distinct_count_ = first_.size();
+  ranked_count_ = first.size();
   return {};
 }
 
@@ -377,20 +429,61 @@ Result<device::Address> Domain::ranks(const TextTools& tools) {
   return ranks_->address;
 }
 
+DomainPtr Domain::derive_distinct(bool ordered, uint64_t count, BufferPtr first) {
+  DomainPtr d = derive();
+  d->kind_ = Kind::distinct;
+  d->is_distinct_ = true;
+  d->is_ordered_ = ordered;
+  d->count_ = count;
+  d->first_on_device_ = std::move(first);
+  return d;
+}
+
+// The distinct texts by hashes; null: there are few texts to rank, or more than `most` distinct ones.
+Result<DomainPtr> Domain::hashed(uint64_t most, const TextTools& tools) {
+  if (auto known = hashed_.lock()) return known;
+  if (count_ <= few_texts_of_domain || (has_many_distinct_ && most < count_)) return DomainPtr();
+  if (!hashed_codes_) {
+    std::vector<BufferPtr> held;
+    ASSIGN_OR_RETURN(const operators::Strings there, strings(tools, kind_ == Kind::column, held));
+    Kept kept(tools);
+    ASSIGN_OR_RETURN(const operators::DistinctStrings made, tools.sql->distinct_strings(there, most, kept));
+    has_many_distinct_ = made.first.capacity == 0;
+    if (has_many_distinct_) return DomainPtr();
+    hashed_first_ = kept.at(made.first.data);
+    hashed_count_ = made.first.capacity;
+    hashed_codes_ = kept.at(made.of.data);
+  }
+  DomainPtr d = derive_distinct(hashed_count_ <= 1, hashed_count_, hashed_first_);
+  hashed_ = d;
+  return d;
+}
+
 Result<DomainPtr> Domain::distinct(const TextTools& tools) {
-  return is_distinct_ ? Result<DomainPtr>(shared_from_this()) : ordered(tools);
+  if (is_distinct_) return shared_from_this();
+  if (auto known = ordered_.lock(); known && known->base_.get() == this) return known;
+  ASSIGN_OR_RETURN(const DomainPtr d, hashed(count_, tools));
+  return d ? d : ordered(tools);
 }
 
 Result<DomainPtr> Domain::ordered(const TextTools& tools) {
   if (is_ordered_) return shared_from_this();
   if (auto known = ordered_.lock()) return known;
-  RETURN_IF_ERROR(rank(tools));
-  DomainPtr d = derive();
-  d->kind_ = Kind::distinct;
-  d->is_distinct_ = d->is_ordered_ = true;
-  d->count_ = distinct_count_;
+  ASSIGN_OR_RETURN(const DomainPtr distinct, is_distinct_ ? DomainPtr() : hashed(count_ / 2, tools));
+  DomainPtr d;
+  if (distinct) {
+    ASSIGN_OR_RETURN(d, distinct->ordered(tools));
+  } else {
+    RETURN_IF_ERROR(rank(tools));
+    d = derive_distinct(true, ranked_count_, ranked_first_);
+  }
   ordered_ = d;
   return d;
+}
+
+Result<device::Address> Domain::codes_in(const Domain& to, const TextTools& tools) {
+  if (hashed_.lock().get() == &to) return hashed_codes_->address;
+  return ranks(tools);  // those of all orders of these texts are the same
 }
 
 // Of a domain from `against`.
@@ -418,13 +511,15 @@ Result<device::Address> Domain::translation(const DomainPtr& to, const TextTools
   CHECK(is_distinct_ && to->is_distinct_);
   const Domain* root = to.get();
   while (root->kind_ == Kind::more) root = root->base_.get();
-  if (root->kind_ == Kind::distinct) {  // of this domain, or of it and others: ranks are codes there
-    Domain& ranked = *root->base_;
-    if (&ranked == this) return ranks(tools);
-    for (size_t k = 0; k < ranked.parts_.size(); ++k)
-      if (ranked.parts_[k].get() == this) {
-        ASSIGN_OR_RETURN(const device::Address ranks, ranked.ranks(tools));
-        return ranks + 4 * ranked.firsts_[k];
+  if (root->kind_ == Kind::distinct) {  // of this domain, or of it and others
+    Domain* of = root->base_.get();
+    if (of != this && of->kind_ == Kind::distinct) of = of->base_.get();  // hashed, then ranked
+    if (of == this) return codes_in(*root, tools);
+    if (of == base_.get() && root->is_ordered_) return ranks(tools);
+    for (size_t k = 0; k < of->parts_.size(); ++k)
+      if (of->parts_[k].get() == this) {
+        ASSIGN_OR_RETURN(const device::Address codes, of->codes_in(*root, tools));
+        return codes + 4 * of->firsts_[k];
       }
   }
   std::erase_if(translations_, [](const auto& t) { return t.second.to.expired(); });
@@ -442,9 +537,11 @@ Result<device::Address> Domain::translation(const DomainPtr& to, const TextTools
     known.table = std::move(table);
   } else {
     *tools.walked += count_;
-    std::vector<uint32_t> table(count_);
+    RETURN_IF_ERROR(readable(tools));
+    std::vector<std::string> texts;
     TextReader reader;
-    for (uint32_t i = 0; i < count_; ++i) table[i] = to->code_of(reader(*this, i), tools).value_or(missing_code);
+    for (uint32_t i = 0; i < count_; ++i) texts.emplace_back(reader(*this, i));
+    ASSIGN_OR_RETURN(const std::vector<uint32_t> table, to->codes_of(texts, tools));
     ASSIGN_OR_RETURN(known.table, upload(tools, table.data(), count_ * 4));
   }
   known.to = to;
@@ -486,12 +583,12 @@ DomainPtr Domain::against(std::vector<std::string> literals, bool ordered) {
   return d;
 }
 
-DomainPtr Domain::with(const std::vector<std::string>& more, const TextTools& tools) {
-  CHECK(is_distinct_);
+Result<DomainPtr> Domain::with(const std::vector<std::string>& more, const TextTools& tools) {
+  ASSIGN_OR_RETURN(const std::vector<uint32_t> codes, codes_of(more, tools));
   std::vector<std::string> fresh;
   std::unordered_set<std::string_view> seen;
-  for (const std::string& text : more)
-    if (!code_of(text, tools) && seen.insert(text).second) fresh.push_back(text);
+  for (size_t k = 0; k < more.size(); ++k)
+    if (codes[k] == missing_code && seen.insert(more[k]).second) fresh.push_back(more[k]);
   if (fresh.empty()) return shared_from_this();
   std::weak_ptr<Domain>& known = more_[fresh];
   if (DomainPtr d = known.lock()) return d;
@@ -504,20 +601,23 @@ DomainPtr Domain::with(const std::vector<std::string>& more, const TextTools& to
   return d;
 }
 
-DomainPtr Domain::inserted(std::vector<std::string> more, const TextTools& tools) {
+Result<DomainPtr> Domain::inserted(std::vector<std::string> more, const TextTools& tools) {
   CHECK(is_ordered_);
   std::sort(more.begin(), more.end());
   more.erase(std::unique(more.begin(), more.end()), more.end());
-  std::erase_if(more, [&](const std::string& text) { return code_of(text, tools).has_value(); });
-  if (more.empty()) return shared_from_this();
+  ASSIGN_OR_RETURN(const std::vector<uint32_t> codes, codes_of(more, tools));
+  std::vector<std::string> fresh;
+  for (size_t k = 0; k < more.size(); ++k)
+    if (codes[k] == missing_code) fresh.push_back(std::move(more[k]));
+  if (fresh.empty()) return shared_from_this();
   auto d = std::make_shared<Domain>();
   d->kind_ = Kind::inserted;
   d->is_kept_ = is_kept_;
   d->base_ = shared_from_this();
-  d->count_ = count_ + more.size();
+  d->count_ = count_ + fresh.size();
   d->is_distinct_ = d->is_ordered_ = true;
-  for (const std::string& text : more) d->firsts_.push_back(place_of(text) + d->firsts_.size());
-  d->texts_ = std::make_shared<const std::vector<std::string>>(std::move(more));
+  for (const std::string& text : fresh) d->firsts_.push_back(place_of(text) + d->firsts_.size());
+  d->texts_ = std::make_shared<const std::vector<std::string>>(std::move(fresh));
   return d;
 }
 

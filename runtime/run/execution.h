@@ -268,8 +268,19 @@ class Run {
     size_t variable = 0;
   };
   Result<ItemPtr> text_image(const ItemPtr& x, const TextCall& call, bool validity);
+  static TextMap map_of(const TextCall& call);
+  static bool is_whole_pattern(const TextCall& call);
   static bool is_mapped(const Domain& domain, const TextCall& call, bool validity);
-  Result<BufferPtr> measured_texts(Domain& domain, const TextCall& call);
+  static bool is_measured(const Domain& domain, const TextCall& call, bool validity);
+  Result<BufferPtr> measured_texts(Domain& domain, const TextCall& call, bool validity);
+  Result<void> measure_others(Domain& domain, const TextCall& call, bool validity, device::Address into,
+                              OperatorMemory& memory);
+  Result<ItemPtr> joined_texts(std::span<const ItemPtr> in);
+  Result<ItemPtr> number_texts(const ItemPtr& x);
+  Result<ItemPtr> made_texts(const operators::Strings& made, hir::BasicType type, const Item& like,
+                             const OperatorMemory& memory);
+  // work(begin, end) over pieces of these numbers, by all threads.
+  void in_pieces(uint64_t count, const std::function<void(uint64_t, uint64_t)>& work);
   Result<ItemPtr> with_domain(const ItemPtr& x, DomainPtr domain);
   Result<Domain::Image> dictionary_of(std::vector<std::string> texts);
   Result<ItemPtr> coded(reference::Value texts);

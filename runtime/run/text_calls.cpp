@@ -2,10 +2,10 @@
 //
 // A function of one text and of constants is worked once per text of the vector's domain and kept
 // with the domain; its values go to the rows by code on the device. Of a large domain the device makes
-// what it can (cases, parts, lengths, what is contained); texts of that kind are made when something
-// compares them, and on the host only those that results have. Otherwise it is host work, in
-// parallel. Texts that it makes are a domain of their own, with the same codes where most differ. Anything
-// else, and a vector that has few rows of a large domain, is called once per distinct combination
+// what it can (runtime/memory/text_maps.cpp, lengths, places, patterns); texts of that kind are made
+// when something compares them, and on the host only those that results have. Otherwise it is host
+// work, in parallel. Texts that it makes are a domain of their own, with the same codes where most
+// differ. Many texts of several vectors are put together on the device, row by row. Anything else, and a vector that has few rows of a large domain, is called once per distinct combination
 // of its elements on the host (runtime/reference/text_calls.cpp).
 #include <algorithm>
 #include <cstring>
@@ -14,6 +14,7 @@
 #include "libraries/base/system/parallel.h"
 #include "runtime/reference/text_calls.h"
 #include "runtime/run/execution.h"
+#include "runtime/text/utf8.h"
 
 namespace rndn::runtime {
 
@@ -91,31 +92,211 @@ Result<ItemPtr> Run::with_domain(const ItemPtr& x, DomainPtr domain) {
   return made;
 }
 
+TextMap Run::map_of(const TextCall& call) {
+  return {.id = call.id, .constants = call.constants, .variable = call.variable, .held = {}};
+}
+
+// Whether a pattern of LIKE means something, with an escape character of one byte where there is one.
+bool Run::is_whole_pattern(const TextCall& call) {
+  if (call.constants.size() < 3 || call.constants[2].text.empty()) return true;
+  if (call.constants[2].text.size() > 1) return false;
+  const std::string_view pattern = call.constants[1].text;
+  const char escape = call.constants[2].text[0];
+  for (size_t at = 0; at < pattern.size(); ++at)
+    if (pattern[at] == escape && ++at == pattern.size()) return false;
+  return true;
+}
+
 // Whether a call's texts are made on the device, and on the host only those that results have.
 bool Run::is_mapped(const Domain& domain, const TextCall& call, bool validity) {
   return !validity && hir::is_text(hir::row(call.id).result) && domain.count() > few_texts_of_domain &&
-         TextMap{.id = call.id, .constants = call.constants, .variable = call.variable, .held = {}}.is_on_device();
+         map_of(call).is_on_device();
 }
 
-// What the device makes of the texts of a large domain at once; null: the host does.
-Result<BufferPtr> Run::measured_texts(Domain& domain, const TextCall& call) {
-  const bool characters = call.id == hir::TextFunctionId::length;
-  std::string pattern;
-  if (domain.count() <= few_texts_of_domain) return BufferPtr();
-  if (!characters && call.id != hir::TextFunctionId::strlen) {
-    const bool prefix = call.id == hir::TextFunctionId::prefix, suffix = call.id == hir::TextFunctionId::suffix;
-    if ((!prefix && !suffix && call.id != hir::TextFunctionId::contains) || call.variable != 0) return BufferPtr();
-    const std::string_view part = call.constants[1].text;
-    if (part.find_first_of("%_") != std::string_view::npos) return BufferPtr();  // letters of patterns
-    pattern = fmt::format("{}{}{}", prefix ? "" : "%", part, suffix ? "" : "%");
+// Whether the device makes a call's numbers, or those of whether it has values.
+bool Run::is_measured(const Domain& domain, const TextCall& call, bool validity) {
+  if (domain.count() <= few_texts_of_domain) return false;
+  switch (call.id) {
+    case hir::TextFunctionId::length:
+    case hir::TextFunctionId::strlen: return true;
+    case hir::TextFunctionId::prefix:
+    case hir::TextFunctionId::suffix:
+    case hir::TextFunctionId::contains:
+    case hir::TextFunctionId::position: return call.variable == 0;
+    case hir::TextFunctionId::like:
+    case hir::TextFunctionId::ilike: return call.variable == 0 && is_whole_pattern(call);
+    case hir::TextFunctionId::lpad:
+    case hir::TextFunctionId::rpad:
+    case hir::TextFunctionId::reverse: return validity && map_of(call).is_on_device();
+    default: return false;
   }
+}
+
+// Of a call that is measured: its numbers, by code.
+Result<BufferPtr> Run::measured_texts(Domain& domain, const TextCall& call, bool validity) {
+  using hir::TextFunctionId;
+  const auto ones = [&]() -> Result<BufferPtr> {
+    ASSIGN_OR_RETURN(BufferPtr values, engine_.kept.allocate(domain.count()));
+    RETURN_IF_ERROR(device_.fill(values->address, 1, domain.count()));
+    return values;
+  };
+  if (validity && call.id != TextFunctionId::reverse) return ones();
   std::vector<BufferPtr> held;
-  ASSIGN_OR_RETURN(const operators::Strings strings, domain.strings(text_tools(), true, held));
+  DomainPtr of = domain.shared_from_this();
+  std::string pattern;
+  std::optional<char> escape;
+  bool by_characters = false;  // the device compares bytes
+  switch (call.id) {
+    case TextFunctionId::like:
+    case TextFunctionId::ilike: {
+      pattern = call.constants[1].text;
+      if (call.constants.size() > 2 && !call.constants[2].text.empty()) escape = call.constants[2].text[0];
+      by_characters = pattern.find('_') != std::string::npos;
+      if (call.id == TextFunctionId::like) break;
+      pattern = text::to_case(pattern, false);
+      TextMap lower{.id = TextFunctionId::lower, .constants = {{}}, .variable = 0, .held = {}};
+      of = domain.mapped("lower", std::move(lower));
+      break;
+    }
+    case TextFunctionId::prefix:
+    case TextFunctionId::suffix:
+    case TextFunctionId::contains:
+      escape = '\\';
+      for (const char c : call.constants[1].text) {
+        if (c == '%' || c == '_' || c == *escape) pattern += *escape;
+        pattern += c;
+      }
+      if (call.id != TextFunctionId::prefix) pattern.insert(0, 1, '%');
+      if (call.id != TextFunctionId::suffix) pattern += '%';
+      break;
+    case TextFunctionId::reverse:
+      pattern = "%\r\n%";  // these are one character
+      by_characters = true;
+      break;
+    default: break;
+  }
+  ASSIGN_OR_RETURN(const operators::Strings strings, of->strings(text_tools(), true, held));
   OperatorMemory memory(*this, engine_.kept);
-  ASSIGN_OR_RETURN(const operators::Vector made, pattern.empty() ? sql_->lengths(strings, characters, memory)
-                                                                 : sql_->like(strings, pattern, memory));
+  operators::Vector made;
+  if (call.id == TextFunctionId::length || call.id == TextFunctionId::strlen) {
+    ASSIGN_OR_RETURN(made, sql_->lengths(strings, call.id == TextFunctionId::length, memory));
+  } else if (call.id == TextFunctionId::position) {
+    ASSIGN_OR_RETURN(made, sql_->positions(strings, call.constants[1].text, memory));
+  } else {
+    ASSIGN_OR_RETURN(made, sql_->like(strings, pattern, memory, escape));
+  }
+  if (validity) {  // where it does not match
+    ASSIGN_OR_RETURN(const device::Address table, memory.temporary(8));
+    const uint8_t opposite[8] = {1, 0};
+    RETURN_IF_ERROR(device_.copy_to_device(table, opposite, sizeof(opposite)));
+    ASSIGN_OR_RETURN(made, sql_->gather(made, operators::Type::u8, table, 2, memory));
+  }
+  if (by_characters) RETURN_IF_ERROR(measure_others(domain, call, validity, made.data, memory));
   note_library_launches();
   return memory.buffer(made.data);
+}
+
+// The host's answers, a byte each, for texts that are not ASCII.
+Result<void> Run::measure_others(Domain& domain, const TextCall& call, bool validity, device::Address into,
+                                 OperatorMemory& memory) {
+  std::vector<BufferPtr> held;
+  ASSIGN_OR_RETURN(const operators::Strings strings, domain.strings(text_tools(), true, held));
+  ASSIGN_OR_RETURN(const operators::Vector others, sql_->not_ascii(strings, memory));
+  if (others.capacity == 0) return {};
+  std::vector<int64_t> codes(others.capacity);
+  RETURN_IF_ERROR(device_.copy_to_host(codes.data(), others.data, 8 * codes.size()));
+  texts_walked_ += codes.size();
+  RETURN_IF_ERROR(domain.readable(text_tools()));
+  std::vector<uint8_t> answers(codes.size());
+  in_pieces(codes.size(), [&](uint64_t begin, uint64_t end) {
+    text::TextFunction function = *text::TextFunction::make(call.id);
+    std::vector<text::TextArgument> in = call.constants;
+    TextReader reader;
+    for (uint64_t i = begin; i < end; ++i) {
+      text::TextResult out;
+      in[call.variable].text = reader(domain, static_cast<uint32_t>(codes[i]));
+      const bool valid = function(in, out);
+      answers[i] = validity ? valid : valid && reference::text_result<uint8_t>(out);
+    }
+  });
+  operators::Vector bytes{.type = operators::Type::u8, .capacity = codes.size()};
+  ASSIGN_OR_RETURN(bytes.data, memory.temporary(codes.size()));
+  RETURN_IF_ERROR(device_.copy_to_device(bytes.data, answers.data(), answers.size()));
+  return sql_->put_bytes(others, bytes, into);
+}
+
+void Run::in_pieces(uint64_t count, const std::function<void(uint64_t, uint64_t)>& work) {
+  const size_t pieces = (count + piece - 1) / piece;
+  const auto run = [&](size_t k) { work(k * piece, std::min<uint64_t>(count, (k + 1) * piece)); };
+  if (pieces > 1 && engine_.pool)
+    engine_.pool->run(pieces, [&](size_t k, unsigned) { run(k); });
+  else
+    for (size_t k = 0; k < pieces; ++k) run(k);
+}
+
+// The numbers as texts, made on the device; null: they are few, or no integers.
+Result<ItemPtr> Run::number_texts(const ItemPtr& x) {
+  switch (x->type) {
+    case BasicType::i8:
+    case BasicType::i16:
+    case BasicType::i32:
+    case BasicType::i64: break;
+    default: return ItemPtr();
+  }
+  ASSIGN_OR_RETURN(const uint64_t rows, size_of(*x));
+  if (rows <= few_texts_of_domain) return ItemPtr();
+  OperatorMemory memory(*this, engine_.buffers);
+  ASSIGN_OR_RETURN(const operators::Vector numbers, column(x));
+  ASSIGN_OR_RETURN(const operators::Strings made, sql_->integer_texts(numbers, rows, memory));
+  return made_texts(made, BasicType::str, *x, memory);
+}
+
+// Texts that operators made, a string per row of `like`.
+Result<ItemPtr> Run::made_texts(const operators::Strings& made, BasicType type, const Item& like,
+                                const OperatorMemory& memory) {
+  note_library_launches();
+  ItemPtr item = new_vector(type, made.count, true);
+  item->domain = Domain::of_strings(memory.buffer(made.handles), memory.buffer(made.pad), made.pad_bytes, made.count);
+  item->codes_are_rows = true;
+  item->bounds = {0, static_cast<int64_t>(made.count) - 1};
+  item->size_id = like.size_id;
+  RETURN_IF_ERROR(size_to_device(*item));
+  return item;
+}
+
+// Texts of several vectors put together on the device, a string per row; null: the rows are few, or are not of one length.
+Result<ItemPtr> Run::joined_texts(std::span<const ItemPtr> in) {
+  ItemPtr longest;
+  for (const ItemPtr& x : in) {
+    if (!hir::is_text(x->type)) return ItemPtr();
+    if (x->exact && x->capacity == 1 && x->host) continue;
+    if (longest) {
+      ASSIGN_OR_RETURN(const bool same, same_lengths(std::vector<ItemPtr>{longest, x}));
+      if (!same) return ItemPtr();
+    }
+    longest = x;
+  }
+  if (!longest) return ItemPtr();
+  ASSIGN_OR_RETURN(const uint64_t rows, size_of(*longest));
+  if (rows <= few_texts_of_domain) return ItemPtr();
+  std::vector<BufferPtr> held;
+  std::vector<operators::Strings> parts;
+  OperatorMemory memory(*this, engine_.buffers);
+  for (const ItemPtr& x : in) {
+    const DomainPtr domain = domain_of(*x);
+    ASSIGN_OR_RETURN(operators::Strings strings, domain->strings(text_tools(), domain->is_kept(), held));
+    const bool is_one = x != longest && x->exact && x->capacity == 1;
+    if (!is_one && !(x->codes_are_rows && strings.count == rows)) {
+      ASSIGN_OR_RETURN(operators::Vector codes, column(x));
+      ASSIGN_OR_RETURN(const operators::Vector handles,
+                       sql_->gather(codes, operators::Type::i64, strings.handles, strings.count, memory));
+      strings.handles = handles.data;
+      strings.count = rows;
+    }
+    parts.push_back(strings);
+  }
+  ASSIGN_OR_RETURN(const operators::Strings made, sql_->join_strings(parts, rows, memory));
+  return made_texts(made, in[0]->type, *longest, memory);
 }
 
 // The call's results for the vector `x` of texts, which is the only argument that is no constant.
@@ -124,13 +305,14 @@ Result<ItemPtr> Run::text_image(const ItemPtr& x, const TextCall& call, bool val
   const hir::TextFunctionRow& row = hir::row(call.id);
   const BasicType type = validity ? BasicType::boolean : hir::is_text(row.result) ? x->type : row.result;
   if (is_mapped(*domain, call, validity)) {  // made when something asks for them
-    TextMap map{.id = call.id, .constants = call.constants, .variable = call.variable, .held = {}};
+    TextMap map = map_of(call);
     for (text::TextArgument& c : map.constants) c.text = map.held.emplace_back(c.text);
     return with_domain(x, domain->mapped(call.key, std::move(map)));
   }
   Domain::Image& image = domain->image(call.key + (validity ? "?" : ""));
-  if (!image.texts && !image.values && !validity && !hir::is_text(type)) {
-    ASSIGN_OR_RETURN(image.values, measured_texts(*domain, call));
+  if (!image.texts && !image.values && is_measured(*domain, call, validity)) {
+    ASSIGN_OR_RETURN(BufferPtr values, measured_texts(*domain, call, validity));
+    image.values = std::move(values);
   }
   if (!image.texts && !image.values) {
     texts_walked_ += domain->count();
@@ -142,13 +324,14 @@ Result<ItemPtr> Run::text_image(const ItemPtr& x, const TextCall& call, bool val
       results.values.resize(count * width);
     else
       results.texts.resize(count);
+    RETURN_IF_ERROR(domain->readable(text_tools()));
     ASSIGN_OR_RETURN(const text::TextFunction check, text::TextFunction::make(call.id));
     (void)check;
-    const auto work = [&](size_t k) {
+    in_pieces(count, [&](uint64_t begin, uint64_t end) {
       text::TextFunction function = *text::TextFunction::make(call.id);
       std::vector<text::TextArgument> in = call.constants;
       TextReader reader;
-      for (uint64_t i = k * piece; i < std::min<uint64_t>(count, (k + 1) * piece); ++i) {
+      for (uint64_t i = begin; i < end; ++i) {
         text::TextResult out;
         in[call.variable].text = reader(*domain, static_cast<uint32_t>(i));
         const bool valid = function(in, out);
@@ -161,12 +344,7 @@ Result<ItemPtr> Run::text_image(const ItemPtr& x, const TextCall& call, bool val
         else
           hir::with_stored(type, [&]<class T>() { put(results.values, i, reference::text_result<T>(out)); });
       }
-    };
-    const size_t pieces = (count + piece - 1) / piece;
-    if (pieces > 1 && engine_.pool)
-      engine_.pool->run(pieces, [&](size_t k, unsigned) { work(k); });
-    else
-      for (size_t k = 0; k < pieces; ++k) work(k);
+    });
     if (!width) {
       ASSIGN_OR_RETURN(image, dictionary_of(std::move(results.texts)));
     } else {
@@ -243,7 +421,8 @@ Result<void> Run::text_map(const Step& s) {
     const bool is_known = image.texts || image.values || domain->is_mapped(call.key);
     if (!is_known && domain->count() > large) {
       ASSIGN_OR_RETURN(const uint64_t rows, size_of(*x));
-      simple = is_mapped(*domain, call, validity) ? rows > few_texts_of_domain : rows > domain->count() / fewer;
+      const bool on_device = is_mapped(*domain, call, validity) || is_measured(*domain, call, validity);
+      simple = rows > (on_device ? few_texts_of_domain : domain->count() / fewer);
     }
     if (domain->count() == 0) simple = false;
   }
@@ -251,6 +430,14 @@ Result<void> Run::text_map(const Step& s) {
     ASSIGN_OR_RETURN(ItemPtr made, text_image(x, call, validity));
     assign_result(s, std::move(made));
     return {};
+  }
+  if (!validity && (id == hir::TextFunctionId::concat || id == hir::TextFunctionId::of_integer)) {
+    ASSIGN_OR_RETURN(ItemPtr made, id == hir::TextFunctionId::concat ? joined_texts(std::span(in).subspan(1))
+                                                                     : number_texts(in[1]));
+    if (made) {
+      assign_result(s, std::move(made));
+      return {};
+    }
   }
   std::vector<Value> arguments;
   for (size_t k = 1; k < in.size(); ++k) {

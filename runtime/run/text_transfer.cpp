@@ -1,6 +1,5 @@
 // Text in a run: which domain a vector's codes belong to, and bringing vectors into one domain before a kernel or an operator compares them.
 #include <algorithm>
-#include <atomic>
 #include <cstring>
 
 #include "libraries/base/system/parallel.h"
@@ -61,25 +60,24 @@ Result<void> Run::codes_to_device(Item& v) {
 }
 
 Result<std::vector<std::string>> Run::decode(Item& v, std::span<const uint32_t> codes) {
-  Domain& domain = *domain_of(v);
+  const DomainPtr domain = domain_of(v);
+  const auto unknown = std::find_if(codes.begin(), codes.end(), [&](uint32_t code) { return code >= domain->count(); });
+  if (unknown != codes.end())
+    return Error{Fault::internal, fmt::format("a text has code {} of {}", *unknown, domain->count())};
   std::vector<std::string> texts(codes.size());
+  std::vector<uint32_t> wanted(codes.begin(), codes.end());
+  ASSIGN_OR_RETURN(const DomainPtr readable, domain->texts_of(wanted, text_tools()));
   constexpr uint64_t piece = 1024;
-  std::atomic<uint64_t> unknown = UINT64_MAX;
   auto decode_piece = [&](size_t k) {
     TextReader reader;
     for (uint64_t i = k * piece; i < std::min<uint64_t>(codes.size(), (k + 1) * piece); ++i)
-      if (codes[i] < domain.count())
-        texts[i] = reader(domain, codes[i]);
-      else
-        unknown = i;
+      texts[i] = reader(*readable, wanted[i]);
   };
   const size_t pieces = (codes.size() + piece - 1) / piece;
   if (pieces > 2 && engine_.pool)
     engine_.pool->run(pieces, [&](size_t k, unsigned) { decode_piece(k); });
   else
     for (size_t k = 0; k < pieces; ++k) decode_piece(k);
-  if (unknown != UINT64_MAX)
-    return Error{Fault::internal, fmt::format("a text has code {} of {}", codes[unknown], domain.count())};
   return texts;
 }
 
@@ -110,12 +108,10 @@ Result<DomainPtr> Run::common_domain(std::span<const ItemPtr> texts, const TextC
   std::vector<std::string> more;
   for (const ItemPtr& v : texts) {
     if (looked_up(*v)) {
-      bool all_known = true;
-      for (uint64_t i = 0; i < v->capacity; ++i) {
-        more.emplace_back(v->host->text(i));
-        all_known = all_known && best->code_of(more.back(), text_tools()).has_value();
-      }
-      strangers += !all_known;
+      const size_t before = more.size();
+      for (uint64_t i = 0; i < v->capacity; ++i) more.emplace_back(v->host->text(i));
+      ASSIGN_OR_RETURN(const std::vector<uint32_t> codes, best->codes_of(std::span(more).subspan(before), text_tools()));
+      strangers += std::count(codes.begin(), codes.end(), missing_code) != 0;
     } else if (v->domain != best) {
       ASSIGN_OR_RETURN(DomainPtr own, v->domain->distinct(text_tools()));
       if (best->extends(*own)) continue;
@@ -137,14 +133,15 @@ Result<DomainPtr> Run::common_domain(std::span<const ItemPtr> texts, const TextC
       DomainPtr all = best;
       for (const DomainPtr& d : std::span(made.of).subspan(1)) {
         texts_walked_ += d->count();
+        RETURN_IF_ERROR(d->readable(text_tools()));
         std::vector<std::string> of_domain;
         TextReader reader;
         for (uint32_t c = 0; c < d->count(); ++c) of_domain.emplace_back(reader(*d, c));
-        all = all->with(of_domain, text_tools());
+        ASSIGN_OR_RETURN(all, all->with(of_domain, text_tools()));
       }
       return all->with(made.literals, text_tools());
     }
-    ASSIGN_OR_RETURN(const DomainPtr all, Domain::joined(made.of)->ordered(text_tools()));
+    ASSIGN_OR_RETURN(const DomainPtr all, Domain::joined(made.of)->distinct(text_tools()));
     return all->with(made.literals, text_tools());
   });
 }
@@ -280,14 +277,13 @@ Result<ItemPtr> Run::in_domain(const ItemPtr& v, const DomainPtr& domain) {
   made->lifetime = v->lifetime;
   made->domain = domain;
   if (looked_up(*v)) {
-    std::vector<uint32_t> codes(v->capacity);
-    uint32_t low = missing_code, high = 0;
-    for (uint64_t i = 0; i < codes.size(); ++i) {
-      codes[i] = domain->code_of(v->host->text(i), text_tools()).value_or(missing_code);
-      low = std::min(low, codes[i]);
-      high = std::max(high, codes[i]);
+    std::vector<std::string> texts;
+    for (uint64_t i = 0; i < v->capacity; ++i) texts.emplace_back(v->host->text(i));
+    ASSIGN_OR_RETURN(const std::vector<uint32_t> codes, domain->codes_of(texts, text_tools()));
+    if (!codes.empty()) {
+      const auto [low, high] = std::minmax_element(codes.begin(), codes.end());
+      made->bounds = {*low, *high};
     }
-    if (!codes.empty()) made->bounds = {low, high};
     auto scope = timings_.measure(Phase::transfer, "to device");
     ASSIGN_OR_RETURN(made->data_buffer, arena_of(*v).allocate(codes.size() * 4));
     made->data = made->data_buffer->address;
@@ -332,11 +328,11 @@ Result<ItemPtr> Run::in_domain(const ItemPtr& v, const DomainPtr& domain) {
     ASSIGN_OR_RETURN(from, own->distinct(text_tools()));
   }
   if (own != from && at == v) {
-    ASSIGN_OR_RETURN(const Address ranks, own->ranks(text_tools()));
+    ASSIGN_OR_RETURN(const Address table, own->codes_in(*from, text_tools()));
     auto ranked = std::make_shared<Item>(*made);
     ranked->domain = from;
     ranked->bounds = {0, static_cast<int64_t>(std::max<uint64_t>(1, from->count())) - 1};
-    RETURN_IF_ERROR(through(ranks, own->count(), *ranked));
+    RETURN_IF_ERROR(through(table, own->count(), *ranked));
     at = ranked;
   } else {
     RETURN_IF_ERROR(to_device(at));

@@ -1,9 +1,11 @@
 // What operators make of strings, against the host: random texts of the kinds that go wrong (empty,
 // one byte, equal first words, zeros, characters of two to four bytes, bytes that are none).
 #include <algorithm>
+#include <map>
 #include <random>
 #include <set>
 
+#include "runtime/text/text_functions.h"
 #include "runtime/text/utf8.h"
 #include "tests/operators/support.h"
 
@@ -81,6 +83,36 @@ TEST_P(StringsTest, LiteralsAreFound) {
       auto placed = bench_.sql->places_among(strings, few, *bench_.memory);
       ASSERT_TRUE(placed.ok()) << placed.error().message;
       EXPECT_EQ(bench_.get<uint32_t>(*placed), places);
+    }
+  }
+}
+
+TEST_P(StringsTest, EqualOnesHaveOneNumber) {
+  // Whole hashes, and hashes that collide for all, or for most.
+  for (const uint32_t bits : {64u, 0u, 5u}) {
+    test::Bench bench(GetParam(), {.hash_slots = 64, .text_hash_bits = bits});
+    for (const size_t count : {size_t{0}, size_t{1}, size_t{31}, size_t{1023}, size_t{1025}}) {
+      std::vector<std::string> texts = some_texts(count, count + bits, false);
+      for (size_t i = 0; i + 1 < count; i += 3) texts[i] = texts[(i * 7) % count];
+      if (count > 40) texts[37] = texts[12] = std::string(10'000, 'x') + "y";
+      if (count > 40) texts[38] = std::string(10'000, 'x') + "z";
+      std::map<std::string, uint32_t> numbers;
+      std::vector<uint32_t> want, first;
+      for (uint32_t i = 0; i < count; ++i) {
+        const auto [at, fresh] =
+            numbers.try_emplace(texts[i], static_cast<uint32_t>(numbers.size()));
+        if (fresh) first.push_back(i);
+        want.push_back(at->second);
+      }
+      const Strings strings = bench.put(texts);
+      auto got = bench.sql->distinct_strings(strings, count, *bench.memory);
+      ASSERT_TRUE(got.ok()) << got.error().message;
+      EXPECT_EQ(bench.get<uint32_t>(got->of), want) << bits << " bits";
+      EXPECT_EQ(bench.get<uint32_t>(got->first), first);
+      if (count < 1000) continue;
+      auto few = bench.sql->distinct_strings(strings, 20, *bench.memory);
+      ASSERT_TRUE(few.ok()) << few.error().message;
+      EXPECT_EQ(few->first.capacity, 0u);
     }
   }
 }
@@ -167,6 +199,153 @@ TEST_P(StringsTest, OneAfterTheOther) {
   auto got = bench_.sql->concatenate(parts, *bench_.memory);
   ASSERT_TRUE(got.ok()) << got.error().message;
   EXPECT_EQ(get(*got), all);
+}
+
+// What text_map makes of each text, which is the meaning of these operators.
+using Arguments = std::vector<text::TextArgument>;
+text::TextArgument of_text(std::string_view x) {
+  text::TextArgument a;
+  a.text = x;
+  return a;
+}
+text::TextArgument of_number(int64_t x) {
+  text::TextArgument a;
+  a.integer = x;
+  return a;
+}
+std::vector<text::TextResult> mapped(hir::TextFunctionId id, const std::vector<std::string>& texts,
+                                     const Arguments& constants) {
+  text::TextFunction function = *text::TextFunction::make(id);
+  std::vector<text::TextResult> out(texts.size());
+  for (size_t i = 0; i < texts.size(); ++i) {
+    Arguments in{of_text(texts[i])};
+    in.insert(in.end(), constants.begin(), constants.end());
+    if (!function(in, out[i])) out[i].text.clear();
+  }
+  return out;
+}
+std::vector<std::string> texts_of(const std::vector<text::TextResult>& results) {
+  std::vector<std::string> out;
+  for (const text::TextResult& r : results) out.push_back(r.text);
+  return out;
+}
+
+TEST_P(StringsTest, PartsAreThoseOfTextFunctions) {
+  using Id = hir::TextFunctionId;
+  for (const size_t count : {size_t{0}, size_t{1}, size_t{700}}) {
+    std::vector<std::string> texts = some_texts(count, 9, false);
+    if (count > 9) texts[9] = std::string(10'000, ' ') + "x,y" + std::string(5'000, ' ');
+    const Strings strings = bench_.put(texts);
+    for (const std::string_view set : {" ", "aZ ", "@\x7f", ""})
+      for (const Id id : {Id::trim, Id::ltrim, Id::rtrim}) {
+        auto got =
+            bench_.sql->trimmed(strings, set, id != Id::rtrim, id != Id::ltrim, *bench_.memory);
+        ASSERT_TRUE(got.ok()) << got.error().message;
+        EXPECT_EQ(get(*got), texts_of(mapped(id, texts, {of_text(set)}))) << set;
+      }
+    const std::string zero(1, '\0');
+    for (const std::string& by :
+         {std::string("a"), std::string("gh"), zero, std::string("\xc3\xa9")}) {
+      for (const int64_t n : {1, 2, 5}) {
+        auto got =
+            bench_.sql->part_between(strings, by, static_cast<uint64_t>(n - 1), *bench_.memory);
+        ASSERT_TRUE(got.ok()) << got.error().message;
+        EXPECT_EQ(get(*got), texts_of(mapped(Id::split_part, texts, {of_text(by), of_number(n)})))
+            << by;
+      }
+      std::vector<int64_t> want;
+      for (const text::TextResult& r : mapped(Id::position, texts, {of_text(by)}))
+        want.push_back(static_cast<int64_t>(r.integer));
+      auto places = bench_.sql->positions(strings, by, *bench_.memory);
+      ASSERT_TRUE(places.ok()) << places.error().message;
+      EXPECT_EQ(bench_.get<int64_t>(*places), want) << by;
+      for (const std::string& into :
+           {std::string(), std::string("b"), std::string("\xe2\x82\xac and more")}) {
+        auto got = bench_.sql->replace_parts(strings, by, into, *bench_.memory);
+        ASSERT_TRUE(got.ok()) << got.error().message;
+        EXPECT_EQ(get(*got), texts_of(mapped(Id::replace, texts, {of_text(by), of_text(into)})))
+            << by;
+      }
+    }
+    for (const int64_t n : {0, 1, 3, 11, 20'000}) {
+      auto last = bench_.sql->tail(strings, static_cast<uint64_t>(n), false, *bench_.memory);
+      ASSERT_TRUE(last.ok()) << last.error().message;
+      EXPECT_EQ(get(*last), texts_of(mapped(Id::right, texts, {of_number(n)})));
+      auto rest = bench_.sql->tail(strings, static_cast<uint64_t>(n), true, *bench_.memory);
+      ASSERT_TRUE(rest.ok()) << rest.error().message;
+      if (n > 0) {
+        EXPECT_EQ(get(*rest), texts_of(mapped(Id::left, texts, {of_number(-n)})));
+      }
+      if (n > 100) continue;
+      for (const Id id : {Id::lpad, Id::rpad}) {
+        auto padded = bench_.sql->pad_strings(strings, static_cast<uint64_t>(n), "+-*",
+                                              id == Id::lpad, *bench_.memory);
+        ASSERT_TRUE(padded.ok()) << padded.error().message;
+        EXPECT_EQ(get(*padded), texts_of(mapped(id, texts, {of_number(n), of_text("+-*")}))) << n;
+      }
+    }
+  }
+}
+
+TEST_P(StringsTest, PutTogetherAndTurnedAround) {
+  for (const size_t count : {size_t{0}, size_t{1}, size_t{31}, size_t{1025}}) {
+    const std::vector<std::string> left = some_texts(count, 1, false),
+                                   right = some_texts(count, 2, false);
+    const std::vector<std::string> one = {"\xf0\x9f\x98\x80 and"};
+    std::vector<std::string> want;
+    for (size_t i = 0; i < count; ++i) want.push_back(left[i] + one[0] + right[i] + left[i]);
+    const Strings parts[] = {bench_.put(left), bench_.put(one), bench_.put(right),
+                             bench_.put(left)};
+    auto got = bench_.sql->join_strings(parts, count, *bench_.memory);
+    ASSERT_TRUE(got.ok()) << got.error().message;
+    EXPECT_EQ(get(*got), want);
+    std::vector<std::string> ascii = some_texts(count, 3, true);
+    for (size_t i = 5; i < count; i += 11) ascii[i] += "\r\n";
+    for (size_t i = 6; i < count; i += 11) ascii[i] += "\n\r";
+    auto turned = bench_.sql->reversed(bench_.put(ascii), *bench_.memory);
+    ASSERT_TRUE(turned.ok()) << turned.error().message;
+    EXPECT_EQ(get(*turned), texts_of(mapped(hir::TextFunctionId::reverse, ascii, {})));
+  }
+}
+
+TEST_P(StringsTest, DigitsOfIntegers) {
+  const std::vector<int64_t> numbers = {0,  1,   -1,   9,           10,        11,
+                                        99, 100, -100, 12345678901, INT64_MAX, INT64_MIN};
+  std::vector<std::string> want;
+  for (const int64_t x : numbers) want.push_back(std::to_string(x));
+  auto got =
+      bench_.sql->integer_texts(bench_.put(Type::i64, numbers), numbers.size(), *bench_.memory);
+  ASSERT_TRUE(got.ok()) << got.error().message;
+  EXPECT_EQ(get(*got), want);
+  auto small =
+      bench_.sql->integer_texts(bench_.put<int16_t>(Type::i16, {-32768, 0, 7}), 3, *bench_.memory);
+  ASSERT_TRUE(small.ok()) << small.error().message;
+  EXPECT_EQ(get(*small), (std::vector<std::string>{"-32768", "0", "7"}));
+  auto bytes =
+      bench_.sql->integer_texts(bench_.put<uint8_t>(Type::u8, {0, 200}), 2, *bench_.memory);
+  ASSERT_TRUE(bytes.ok()) << bytes.error().message;
+  EXPECT_EQ(get(*bytes), (std::vector<std::string>{"0", "200"}));
+}
+
+TEST_P(StringsTest, EscapedPatternsAndBytesInPlaces) {
+  std::vector<std::string> texts = {"",    "%",    "_",    "a%b",           "a_b",
+                                    "axb", "a\\b", "100%", "100% and more", "x_y_z"};
+  const Strings strings = bench_.put(texts);
+  for (const std::string_view pattern :
+       {"a\\%b", "a\\_b", "a_b", "%\\%%", "%\\_%", "%\\_y\\__", "a\\\\b", "100\\%", "%", ""}) {
+    std::vector<uint8_t> want;
+    for (const text::TextResult& r :
+         mapped(hir::TextFunctionId::like, texts, {of_text(pattern), of_text("\\")}))
+      want.push_back(static_cast<uint8_t>(r.integer));
+    auto got = bench_.sql->like(strings, pattern, *bench_.memory, '\\');
+    ASSERT_TRUE(got.ok()) << got.error().message;
+    EXPECT_EQ(bench_.get<uint8_t>(*got), want) << pattern;
+  }
+  const Vector into = bench_.put<uint8_t>(Type::u8, {0, 1, 2, 3, 4, 5});
+  auto put = bench_.sql->put_bytes(bench_.put<int64_t>(Type::i64, {1, 4}),
+                                   bench_.put<uint8_t>(Type::u8, {9, 8}), into.data);
+  ASSERT_TRUE(put.ok()) << put.error().message;
+  EXPECT_EQ(bench_.get<uint8_t>(into), (std::vector<uint8_t>{0, 9, 2, 3, 8, 5}));
 }
 
 INSTANTIATE_TEST_SUITE_P(Targets, StringsTest, testing::ValuesIn(test::targets));

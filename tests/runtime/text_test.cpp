@@ -167,8 +167,8 @@ constexpr Program programs[] = {
      "r5:? = @text_map(`lower:sym, r3);",
      "r1, r2, r3, r4, r5", true},
     {"grouped_in_another_case",
-     "u:? = @text_map(`upper:sym, a); g:? = @group(u); w:? = @keys(g); r1:? = @index(u, w);"
-     "r2:? = @text_map(`length:sym, r1);",
+     "u:? = @text_map(`upper:sym, a); g:? = @group(u); w:? = @keys(g); x:? = @index(u, w);"
+     "o:? = @order(x, 1:bool); r1:? = @index(x, o); r2:? = @text_map(`length:sym, r1);",
      "r1, r2", true},
     {"ascii_in_another_case",
      "u:? = @text_map(`upper:sym, c); r1:? = @eq(u, `\"ABCDEFGH\":sym); l:? = @text_map(`lower:sym, u);"
@@ -182,8 +182,58 @@ constexpr Program programs[] = {
      "r6:? = @text_map(`prefix:sym, b, \"abc\":str); r7:? = @text_map(`suffix:sym, b, \"\":str);",
      "r1, r2, r3, r4, r5, r6, r7", true},
     {"grouped_parts",
-     "s:? = @text_map(`substring:sym, c, 2:i64, 3:i64); g:? = @group(s); w:? = @keys(g); r1:? = @index(s, w);",
+     "s:? = @text_map(`substring:sym, c, 2:i64, 3:i64); g:? = @group(s); w:? = @keys(g); x:? = @index(s, w);"
+     "o:? = @order(x, 1:bool); r1:? = @index(x, o);",
      "r1"},
+    {"trimmed_and_padded",
+     "x:? = @text_map(`trim:sym, a); y:? = @text_map(`ltrim:sym, b, \"ab \":str);"
+     "z:? = @text_map(`rtrim:sym, c, \"zx\":str); r1:? = @eq(x, y); r2:? = @lt(z, `\"b\":sym);"
+     "p:? = @text_map(`lpad:sym, b, 7:i64, \"+-\":str); q:? = @text_map(`rpad:sym, c, 3:i64, \".\":str);"
+     "r3:? = @member(p, q); r4:? = @text_map(`length:sym, p); o:? = @order(q, 1:bool); r5:? = @index(q, o);"
+     "r6:? = @index(x, o);",
+     "r1, r2, r3, r4, r5, r6", true},
+    {"parts_of_all_kinds",
+     "x:? = @text_map(`right:sym, a, 3:i64); y:? = @text_map(`right:sym, b, -2:i64);"
+     "z:? = @text_map(`left:sym, b, -3:i64); w:? = @text_map(`split_part:sym, b, \"a\":str, 2:i64);"
+     "r1:? = @eq(x, y); r2:? = @lt(z, `\"b\":sym); o:? = @order(w, 1:bool); r3:? = @index(w, o);"
+     "r4:? = @index(x, o); r5:? = @index(y, o); r6:? = @index(z, o); r7:? = @text_map(`position:sym, b, \"bz\":str);"
+     "r8:? = @text_map(`contains:sym, b, \"_\":str);",
+     "r1, r2, r3, r4, r5, r6, r7, r8", true},
+    {"replaced_and_grouped",
+     "x:? = @text_map(`replace:sym, b, \"ab\":str, \"<b>\":str); g:? = @group(x); w:? = @keys(g);"
+     "y:? = @index(x, w); o:? = @order(y, 1:bool); r1:? = @index(y, o);",
+     "r1"},
+    {"turned_around",
+     "y:? = @text_map(`reverse:sym, c); v:? = @text_valid(`reverse:sym, c); p:? = @order(y, 0:bool);"
+     "r2:? = @index(y, p);",
+     "r2, v"},
+    {"put_together",
+     "x:? = @text_map(`concat:sym, a, `\", \":sym, b); y:? = @text_map(`concat:sym, `\"<\":sym, few, c);"
+     "z:? = @text_map(`concat:sym, `\"(\":sym, c, `\")\":sym); r1:? = @like(x, \"%x, a%\":str);"
+     "o:? = @order(x, 1:bool); r2:? = @index(x, o); r4:? = @text_map(`length:sym, y);"
+     "r5:? = @index(z, o); r6:? = @eq(z, `\"()\":sym);",
+     "r1, r2, r4, r5, r6"},
+    {"put_together_after_a_filter",
+     "m:? = @lt(k, 10:i32); x:? = @compress(m, a); y:? = @compress(m, few); z:? = @text_map(`concat:sym, y, x);"
+     "g:? = @group(z); w:? = @keys(g); v:? = @index(z, w); o:? = @order(v, 1:bool); r1:? = @index(v, o);",
+     "r1", true},
+    {"numbers_put_together",
+     "n:? = @text_map(`of_integer:sym, k); x:? = @text_map(`concat:sym, b, `\"#\":sym, n); o:? = @order(x, 1:bool);"
+     "r1:? = @index(x, o); r2:? = @index(n, o); r3:? = @eq(n, \"7\":str);",
+     "r1, r2, r3"},
+    {"patterns_of_characters",
+     "r1:? = @text_map(`ilike:sym, b, \"%A_%\":str); r2:? = @text_map(`like:sym, b, \"_b%\":str);"
+     "r3:? = @text_map(`like:sym, b, \"%z!%%\":str, \"!\":str); r4:? = @text_valid(`like:sym, b, \"a%\":str);"
+     "r5:? = @text_map(`ilike:sym, c, \"ABC%\":str);",
+     "r1, r2, r3, r4, r5", true},
+    {"joined_after_functions",
+     "x:? = @text_map(`lower:sym, c); y:? = @text_map(`concat:sym, c, `\"\":sym); m:? = @lt(k, 1:i32);"
+     "z:? = @compress(m, y); p:? = @join_index(@eq, x, z); r1:? = @index(p, 0:i64); r2:? = @index(p, 1:i64);",
+     "r1, r2"},
+    {"members_of_functions",
+     "x:? = @text_map(`lower:sym, c); y:? = @text_map(`concat:sym, b, c); z:? = @text_map(`concat:sym, c, b);"
+     "r1:? = @member(y, z); r2:? = @member(x, c); r3:? = @eq(y, z);",
+     "r1, r2, r3"},
     {"searched",
      "r1:? = @like(a, \"%\":str); r2:? = @like(a, \"abcd%\":str); r3:? = @like(a, \"%a\":str);"
      "r4:? = @like(a, \"%x%a_%\":str); r5:? = @like(b, \"\":str); r6:? = @like(b, \"_%_\":str);",

@@ -6,7 +6,8 @@
 //          old row only costs an atomic in vain. places[row] = the slot.
 // number   the rows that their slot names are the first of their groups: a scan over the rows (look-back, emit.h) numbers them.
 // Then rows are sorted by the number of their group, whose bits are as few as there are groups: stable, so that rows ascend within a group.
-// A table that fits into the cache is tried first; one that turns out to be too small costs a second try with two slots per row.
+// A table that fits into the cache is tried first; one that turns out to be too small is left early for one that is 16 times as large, at most two slots
+// per row.
 // Costs: the keys and 4 bytes per row twice, a random slot per row twice; pays where keys have many more bits than there are groups.
 #include "libraries/operators/groups/hash_groups.h"
 
@@ -174,20 +175,15 @@ uint32_t build_number(ptx::Module& module, std::string_view name) {
 
 }  // namespace
 
-Result<Sorted> hash_rows(Library& library, std::span<const Part> parts, uint64_t n, uint64_t scan_words,
-                         Memory& memory) {
-  const std::vector<Source> sources = sources_of(parts);
-  ASSIGN_OR_RETURN(const Kernel* enter,
-                   library.kernel("group_enter_" + source_letters(parts), [&](ptx::Module& m, std::string_view entry) {
-                     return build_enter(m, entry, sources);
-                   }));
+Result<NumberedSlots> number_slots(Library& library, uint64_t n, uint64_t most,
+                                   const std::function<Result<void>(const SlotTable&)>& fill, Memory& memory) {
+  constexpr uint64_t growth = 16;
   ASSIGN_OR_RETURN(const Kernel* number, library.kernel("group_number", build_number));
   ASSIGN_OR_RETURN(Address zeroed, library.zeroed());
   ASSIGN_OR_RETURN(Address places, memory.temporary(4 * n));
-  const uint64_t enough = std::min<uint64_t>(2 * n + 1, UINT32_MAX), tiles = tiles_for(n, tile_rows);
-  uint64_t bytes = 0;
-  for (Source s : sources) bytes += is_wide(s) ? 8 : 4;
-  for (uint64_t slots = std::min(enough, library.options.hash_slots);; slots = enough) {
+  const auto slots_for = [](uint64_t rows) { return std::min<uint64_t>(2 * rows + 1, max_rows); };
+  const uint64_t enough = slots_for(n), largest = slots_for(std::min(n, most)), tiles = tiles_for(n, tile_rows);
+  for (uint64_t slots = std::min(largest, library.options.hash_slots);; slots = std::min(largest, growth * slots)) {
     // Slots, the words of the scan, and whether the table is full.
     const uint64_t cleared = 8 * (slots + tiles + 1);
     ASSIGN_OR_RETURN(Address table, memory.temporary(cleared));
@@ -195,20 +191,37 @@ Result<Sorted> hash_rows(Library& library, std::span<const Part> parts, uint64_t
     ASSIGN_OR_RETURN(device::Mapped found, memory.mapped(16));
     RETURN_IF_ERROR(library.device().fill(table, 0, cleared));
     const Address words = table + 8 * slots, full = words + 8 * tiles;
-    Arguments a;
-    a.add(n).add(table).add(slots).add(slots == enough ? UINT32_MAX : most_probes).add(places).add(full);
-    for (const Part& p : parts) add_part(a, p);
-    RETURN_IF_ERROR(library.launch(*enter, library.grid(*enter, tiles), a, n * (bytes + 4)));
+    RETURN_IF_ERROR(fill({table, slots, slots == enough ? UINT32_MAX : most_probes, places, full}));
     Arguments c;
     c.add(n).add(tiles).add(table).add(places).add(numbers).add(words).add(zeroed + ticket_at).add(full);
     c.add(found.address);
     RETURN_IF_ERROR(library.launch(*number, static_cast<uint32_t>(tiles), c, n * 12));
     RETURN_IF_ERROR(library.device().synchronize());
     const uint64_t* results = static_cast<const uint64_t*>(found.host);
-    if (results[1] != 0 && slots != enough) continue;
-    const Part groups{.source = Source::rank32, .data = places, .extra = numbers, .low = 0, .high = results[0] - 1};
-    return sort_rows(library, pack_words({&groups, 1}), n, true, scan_words, memory);
+    if (results[1] == 0 || slots == enough) return NumberedSlots{table, places, numbers, slots, results[0]};
+    if (slots == largest) return NumberedSlots{};
   }
+}
+
+Result<Sorted> hash_rows(Library& library, std::span<const Part> parts, uint64_t n, uint64_t scan_words,
+                         Memory& memory) {
+  const std::vector<Source> sources = sources_of(parts);
+  ASSIGN_OR_RETURN(const Kernel* enter,
+                   library.kernel("group_enter_" + source_letters(parts), [&](ptx::Module& m, std::string_view entry) {
+                     return build_enter(m, entry, sources);
+                   }));
+  uint64_t bytes = 0;
+  for (Source s : sources) bytes += is_wide(s) ? 8 : 4;
+  const auto fill = [&](const SlotTable& t) -> Result<void> {
+    Arguments a;
+    a.add(n).add(t.slots).add(t.count).add(t.probes).add(t.places).add(t.full);
+    for (const Part& p : parts) add_part(a, p);
+    return library.launch(*enter, library.grid(*enter, tiles_for(n, tile_rows)), a, n * (bytes + 4));
+  };
+  ASSIGN_OR_RETURN(const NumberedSlots found, number_slots(library, n, n, fill, memory));
+  const Part groups{
+      .source = Source::rank32, .data = found.places, .extra = found.numbers, .low = 0, .high = found.groups - 1};
+  return sort_rows(library, pack_words({&groups, 1}), n, true, scan_words, memory);
 }
 
 }  // namespace rndn::operators

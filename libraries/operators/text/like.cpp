@@ -5,6 +5,7 @@
 // every piece between is looked for from left to right, each at its leftmost place: that choice leaves the most to the pieces after it, so
 // no other needs to be tried. The two fixed pieces come first because they refuse most strings at once.
 //
+// Behind an escape character `%` and `_` stand for themselves.
 // One kernel serves all patterns: pieces are data (a record each, below), so that a new pattern costs no compilation. A thread takes a
 // string and reads it in aligned words of four bytes. Four places are tested at once: the word, and the word moved by one, two and three
 // bytes, each compared with one of the piece's first four bytes repeated four times; the bytes that stay zero in the union are the places
@@ -14,6 +15,8 @@
 // Leaves out: several lanes for one long string.
 #include <algorithm>
 #include <cstring>
+#include <optional>
+#include <string>
 
 #include "libraries/operators/fragments.h"
 #include "libraries/operators/operators.h"
@@ -40,25 +43,28 @@ struct Pattern {
   uint64_t shortest = 0, longest = UINT32_MAX;  // bytes that a matching string may have
 };
 
-Pattern compile(std::string_view pattern) {
+Pattern compile(std::string_view pattern, std::optional<char> escape) {
   struct Part {
-    std::string_view text;
+    std::string text, masks;  // masks: 0 for any byte, else 255
     PieceKind kind;
   };
-  std::vector<Part> parts, middle;
+  std::vector<Part> parts(1, {"", "", at_start});
   Pattern out;
-  const size_t first = pattern.find('%'), last = pattern.rfind('%');
-  if (first == std::string_view::npos) {
-    parts.push_back({pattern, at_start});
-    out.longest = pattern.size();
-  } else {
-    parts.push_back({pattern.substr(0, first), at_start});
-    parts.push_back({pattern.substr(last + 1), at_end});
-    for (size_t at = first + 1; at <= last;) {
-      const size_t end = pattern.find('%', at);
-      parts.push_back({pattern.substr(at, end - at), floating});
-      at = end + 1;
+  for (size_t at = 0; at < pattern.size(); ++at) {
+    const bool quoted = escape && pattern[at] == *escape && at + 1 < pattern.size();
+    at += quoted;
+    if (!quoted && pattern[at] == '%') {
+      parts.push_back({"", "", floating});
+      continue;
     }
+    parts.back().text += pattern[at];
+    parts.back().masks += !quoted && pattern[at] == '_' ? '\0' : '\xff';
+  }
+  if (parts.size() == 1) {
+    out.longest = parts[0].text.size();
+  } else {  // the fixed ones first
+    parts.back().kind = at_end;
+    std::rotate(parts.begin() + 1, parts.end() - 1, parts.end());
   }
   std::erase_if(parts, [](const Part& p) { return p.text.empty(); });
   std::vector<std::byte> rest;
@@ -68,10 +74,10 @@ Pattern compile(std::string_view pattern) {
     piece.rest = static_cast<uint32_t>(parts.size() * sizeof(Piece) + rest.size());
     for (size_t k = 0; k < std::min<size_t>(4, part.text.size()); ++k) {
       piece.bytes[k] = static_cast<uint8_t>(part.text[k]) * 0x01010101u;
-      piece.masks[k] = part.text[k] == '_' ? 0 : 0xFFFFFFFFu;
+      piece.masks[k] = part.masks[k] ? 0xFFFFFFFFu : 0;
     }
     for (size_t k = 4; k < part.text.size(); ++k) rest.push_back(static_cast<std::byte>(part.text[k]));
-    for (size_t k = 4; k < part.text.size(); ++k) rest.push_back(static_cast<std::byte>(part.text[k] == '_' ? 0 : 255));
+    for (size_t k = 4; k < part.text.size(); ++k) rest.push_back(static_cast<std::byte>(part.masks[k]));
     pieces.push_back(piece);
     out.shortest += part.text.size();
   }
@@ -225,14 +231,15 @@ uint32_t build_like(ptx::Module& module, std::string_view name) {
 
 }  // namespace
 
-Result<Vector> like(Library& library, const Strings& strings, std::string_view pattern, Memory& memory) {
+Result<Vector> like(Library& library, const Strings& strings, std::string_view pattern, std::optional<char> escape,
+                    Memory& memory) {
   if (strings.count > max_rows)
     return input_error("a vector of {} elements is too long for an operator: at most {}", strings.count, max_rows);
   if (pattern.size() > UINT32_MAX / 4) return input_error("a pattern of {} bytes is too long for like", pattern.size());
   Vector out{.type = Type::u8, .capacity = strings.count, .min = 0, .max = 1};
   ASSIGN_OR_RETURN(out.data, memory.result(strings.count));
   if (strings.count == 0) return out;
-  const Pattern compiled = compile(pattern);
+  const Pattern compiled = compile(pattern, escape);
   Address program = 0;
   if (!compiled.program.empty()) {
     ASSIGN_OR_RETURN(program, memory.temporary(compiled.program.size()));

@@ -2,16 +2,15 @@
 // case, replaced by others (api.h). Handles are made anew and pads stay where they can: parts of a
 // string lie within it, and upper and lower case of ASCII have the same length.
 //
-// Characters are those of runtime/text/utf8.h: a byte that begins none of them is one by itself.
-// They are passed over one by one, O(bytes) per string. Case is changed eight bytes at a time over
+// Case is changed eight bytes at a time over
 // the whole pad (the bytes between two bounds are found by additions that carry into the high bit
 // of every byte; compare Warren, "Hacker's Delight", chapter 6); a flag tells whether any byte is
 // not ASCII, and only then are the strings with such bytes listed, for who knows all characters.
 //
 // Leaves out: several lanes for one long string; strings that grow in place.
-#include "libraries/operators/fragments.h"
 #include "libraries/operators/groups/runs.h"
 #include "libraries/operators/operators.h"
+#include "libraries/operators/text/rows.h"
 
 namespace rndn::operators {
 
@@ -19,75 +18,7 @@ namespace {
 
 constexpr uint64_t ones = 0x0101010101010101;
 
-// The frame of the kernels: parameters by name, in order; body(parameters, row, next_row).
-template <class Body>
-uint32_t build_rows(ptx::Module& module, std::string_view name,
-                    std::initializer_list<const char*> names, Body&& body) {
-  Builder b(module, std::string(name));
-  b.set_block_size(block_threads);
-  std::vector<Parameter> declared{b.parameter<U64>("count")};
-  for (const char* p : names) declared.push_back(b.parameter<U64>(p));
-  const Thread t = thread_of(b);
-  Reg<U32> n = b.cvt<U32>(b.ld_param(declared[0]));
-  std::vector<Reg<U64>> values;
-  for (size_t k = 1; k < declared.size(); ++k) values.push_back(b.ld_param(declared[k]));
-  for_rows(b, t, n, [&](Reg<U32> row, LabelId next_row) {
-    body(b, std::span<const Reg<U64>>(values), row, next_row);
-  });
-  b.ret();
-  b.finish();
-  return block_threads;
-}
-
-Result<void> launch(Library& library, std::string_view name, const Library::Build& build,
-                    uint64_t rows, std::initializer_list<uint64_t> words, uint64_t bytes_per_row) {
-  if (rows == 0) return {};
-  if (rows > max_rows)
-    return input_error("a vector of {} elements is too long for an operator: at most {}", rows,
-                       max_rows);
-  ASSIGN_OR_RETURN(const Kernel* kernel, library.kernel(name, build));
-  Arguments a;
-  a.add(rows);
-  for (uint64_t word : words) a.add(word);
-  return library.launch(*kernel, library.grid(*kernel, tiles_for(rows, block_threads)), a,
-                        rows * bytes_per_row);
-}
-
 Reg<U32> length_of(Builder& b, Reg<U64> handle) { return b.and_(b.cvt<U32>(handle), 0xFFFFFFu); }
-Reg<U32> load_byte(Builder& b, Reg<U64> text, Reg<U32> at) {
-  return b.cvt<U32>(b.ld<U8>(Space::global, At(b.add(text, b.cvt<U64>(at)))));
-}
-
-// Moves `at` over at most `most` characters of the text, and adds them to `passed`.
-void pass_characters(Builder& b, Reg<U64> text, Reg<U32> length, Reg<U32> at, Reg<U32> most,
-                     Reg<U32> passed) {
-  const LabelId next = b.label(), done = b.label(), next_byte = b.label(), whole = b.label(),
-                single = b.label();
-  Reg<U32> end = b.add(passed, most);
-  b.bind(next);
-  b.when(b.setp(Is::ge, at, length)).bra(done);
-  b.when(b.setp(Is::ge, passed, end)).bra(done);
-  Reg<U32> first = load_byte(b, text, at), wanted = b.constant<U32>(1);
-  b.when(b.setp(Is::ge, first, 0xc2u)).constant<U32>(2, wanted);
-  b.when(b.setp(Is::ge, first, 0xe0u)).constant<U32>(3, wanted);
-  b.when(b.setp(Is::ge, first, 0xf0u)).constant<U32>(4, wanted);
-  b.when(b.setp(Is::ge, first, 0xf5u)).constant<U32>(1, wanted);
-  b.when(b.setp(Is::gt, b.add(at, wanted), length)).bra(single);
-  Reg<U32> k = b.constant<U32>(1);
-  b.bind(next_byte);
-  b.when(b.setp(Is::ge, k, wanted)).bra(whole);
-  Reg<U32> byte = load_byte(b, text, b.add(at, k));
-  b.add(k, 1u, k);
-  b.when(b.setp(Is::eq, b.and_(byte, 0xc0u), 0x80u)).bra(next_byte);
-  b.bind(single);
-  b.constant<U32>(1, wanted);
-  b.bind(whole);
-  b.add(at, wanted, at);
-  b.add(passed, 1u, passed);
-  b.bra(next);
-  b.bind(done);
-}
-
 uint32_t build_cut(ptx::Module& module, std::string_view name, bool characters) {
   return build_rows(module, name, {"handles", "pad", "first", "most", "out"},
                     [&](Builder& b, std::span<const Reg<U64>> p, Reg<U32> row, LabelId) {
@@ -194,19 +125,9 @@ uint32_t build_put(ptx::Module& module, std::string_view name) {
                     });
 }
 
-Result<Strings> room_for(Library& library, uint64_t count, uint64_t pad_bytes, Memory& memory) {
-  Strings out{.count = count, .pad_bytes = pad_bytes};
-  if (pad_bytes > uint64_t{1} << 40)
-    return input_error("texts of {} bytes in one vector are too many", pad_bytes);
-  ASSIGN_OR_RETURN(out.handles, memory.result(8 * std::max<uint64_t>(count, 1)));
-  const uint64_t whole = (std::max<uint64_t>(pad_bytes, 1) + 7) / 8 * 8;
-  ASSIGN_OR_RETURN(out.pad, memory.result(whole));
-  RETURN_IF_ERROR(library.device().fill(out.pad + whole - 8, 0, 8));
-  return out;
-}
-
 Result<void> move_handles(Library& library, const Strings& from, uint64_t by, Address to) {
-  return launch(library, "text_move", build_move, from.count, {from.handles, by << 24, to}, 16);
+  return launch_rows(library, "text_move", build_move, from.count, {from.handles, by << 24, to},
+                     16);
 }
 
 }  // namespace
@@ -215,7 +136,7 @@ Result<Vector> numbers(Library& library, uint64_t first, uint64_t count, Memory&
   Vector out{.type = Type::u32, .capacity = count, .min = static_cast<int64_t>(first)};
   out.max = static_cast<int64_t>(first + std::max<uint64_t>(count, 1)) - 1;
   ASSIGN_OR_RETURN(out.data, memory.result(4 * std::max<uint64_t>(count, 1)));
-  RETURN_IF_ERROR(launch(library, "text_numbers", build_numbers, count, {first, out.data}, 4));
+  RETURN_IF_ERROR(launch_rows(library, "text_numbers", build_numbers, count, {first, out.data}, 4));
   return out;
 }
 
@@ -227,18 +148,18 @@ Result<Strings> cut(Library& library, const Strings& strings, uint64_t first, ui
   const auto build = [&](ptx::Module& m, std::string_view name) {
     return build_cut(m, name, characters);
   };
-  RETURN_IF_ERROR(launch(library, characters ? "text_cut_characters" : "text_cut", build,
-                         strings.count,
-                         {strings.handles, strings.pad, std::min(first, longest),
-                          std::min(most, longest), out.handles},
-                         16));
+  RETURN_IF_ERROR(launch_rows(library, characters ? "text_cut_characters" : "text_cut", build,
+                              strings.count,
+                              {strings.handles, strings.pad, std::min(first, longest),
+                               std::min(most, longest), out.handles},
+                              16));
   return out;
 }
 
 Result<Strings> concatenate(Library& library, std::span<const Strings> parts, Memory& memory) {
   uint64_t count = 0, bytes = 0;
   for (const Strings& part : parts) count += part.count, bytes += part.pad_bytes;
-  ASSIGN_OR_RETURN(Strings out, room_for(library, count, bytes, memory));
+  ASSIGN_OR_RETURN(Strings out, room_for_strings(library, count, bytes, memory));
   Address handles = out.handles;
   uint64_t at = 0;
   for (const Strings& part : parts) {
@@ -257,8 +178,22 @@ Result<Vector> lengths(Library& library, const Strings& strings, bool characters
   const auto build = [&](ptx::Module& m, std::string_view name) {
     return build_lengths(m, name, characters);
   };
-  RETURN_IF_ERROR(launch(library, characters ? "text_characters" : "text_lengths", build,
-                         strings.count, {strings.handles, strings.pad, out.data}, 16));
+  RETURN_IF_ERROR(launch_rows(library, characters ? "text_characters" : "text_lengths", build,
+                              strings.count, {strings.handles, strings.pad, out.data}, 16));
+  return out;
+}
+
+Result<Vector> not_ascii(Library& library, const Strings& strings, Memory& memory) {
+  const uint64_t n = strings.count;
+  Vector out{.type = Type::i64};
+  if (n == 0) return out;
+  ASSIGN_OR_RETURN(const Address flags, memory.temporary(n));
+  RETURN_IF_ERROR(launch_rows(library, "text_others", build_others, n,
+                              {strings.handles, strings.pad, flags}, 9));
+  ASSIGN_OR_RETURN(const Address scan, memory.temporary(8 * run_words(n)));
+  RETURN_IF_ERROR(library.device().fill(scan, 0, 8 * run_words(n)));
+  ASSIGN_OR_RETURN(out.data, memory.result(8 * n));
+  ASSIGN_OR_RETURN(out.capacity, flagged_places(library, flags, scan, n, out.data, memory));
   return out;
 }
 
@@ -273,28 +208,21 @@ Result<Cased> to_case(Library& library, const Strings& strings, bool upper, Memo
     return build_case(m, name, upper);
   };
   for (uint64_t at = 0; at < words; at += most)
-    RETURN_IF_ERROR(launch(library, upper ? "text_upper" : "text_lower", build,
-                           std::min(most, words - at),
-                           {strings.pad + 8 * at, out.strings.pad + 8 * at, flag}, 16));
+    RETURN_IF_ERROR(launch_rows(library, upper ? "text_upper" : "text_lower", build,
+                                std::min(most, words - at),
+                                {strings.pad + 8 * at, out.strings.pad + 8 * at, flag}, 16));
   uint32_t any = 0;
   RETURN_IF_ERROR(library.device().copy_to_host(&any, flag, 4));
-  if (!any || strings.count == 0) return out;
-  const uint64_t n = strings.count;
-  ASSIGN_OR_RETURN(const Address flags, memory.temporary(n));
-  RETURN_IF_ERROR(
-      launch(library, "text_others", build_others, n, {strings.handles, strings.pad, flags}, 9));
-  ASSIGN_OR_RETURN(const Address scan, memory.temporary(8 * run_words(n)));
-  RETURN_IF_ERROR(library.device().fill(scan, 0, 8 * run_words(n)));
-  ASSIGN_OR_RETURN(out.others.data, memory.result(8 * n));
-  ASSIGN_OR_RETURN(out.others.capacity,
-                   flagged_places(library, flags, scan, n, out.others.data, memory));
+  if (any) {
+    ASSIGN_OR_RETURN(out.others, not_ascii(library, strings, memory));
+  }
   return out;
 }
 
 Result<Strings> replace(Library& library, const Strings& strings, const Vector& at,
                         const Strings& others, Memory& memory) {
-  ASSIGN_OR_RETURN(Strings out,
-                   room_for(library, strings.count, strings.pad_bytes + others.pad_bytes, memory));
+  ASSIGN_OR_RETURN(Strings out, room_for_strings(library, strings.count,
+                                                 strings.pad_bytes + others.pad_bytes, memory));
   if (strings.pad_bytes)
     RETURN_IF_ERROR(library.device().copy(out.pad, strings.pad, strings.pad_bytes));
   if (others.pad_bytes)
@@ -302,8 +230,8 @@ Result<Strings> replace(Library& library, const Strings& strings, const Vector& 
         library.device().copy(out.pad + strings.pad_bytes, others.pad, others.pad_bytes));
   if (strings.count)
     RETURN_IF_ERROR(library.device().copy(out.handles, strings.handles, 8 * strings.count));
-  RETURN_IF_ERROR(launch(library, "text_put", build_put, at.capacity,
-                         {at.data, others.handles, strings.pad_bytes << 24, out.handles}, 24));
+  RETURN_IF_ERROR(launch_rows(library, "text_put", build_put, at.capacity,
+                              {at.data, others.handles, strings.pad_bytes << 24, out.handles}, 24));
   return out;
 }
 
