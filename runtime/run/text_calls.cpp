@@ -14,7 +14,6 @@
 #include "libraries/base/system/parallel.h"
 #include "runtime/reference/text_calls.h"
 #include "runtime/run/execution.h"
-#include "runtime/text/utf8.h"
 
 namespace rndn::runtime {
 
@@ -153,7 +152,9 @@ Result<BufferPtr> Run::measured_texts(Domain& domain, const TextCall& call, bool
       if (call.constants.size() > 2 && !call.constants[2].text.empty()) escape = call.constants[2].text[0];
       by_characters = pattern.find('_') != std::string::npos;
       if (call.id == TextFunctionId::like) break;
-      pattern = text::to_case(pattern, false);
+      text::TextResult lowered;
+      (*text::TextFunction::make(TextFunctionId::lower))(std::span(call.constants).subspan(1, 1), lowered);
+      pattern = std::move(lowered.text);
       TextMap lower{.id = TextFunctionId::lower, .constants = {{}}, .variable = 0, .held = {}};
       of = domain.mapped("lower", std::move(lower));
       break;
