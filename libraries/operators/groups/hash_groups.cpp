@@ -6,8 +6,8 @@
 //          old row only costs an atomic in vain. places[row] = the slot.
 // number   the rows that their slot names are the first of their groups: a scan over the rows (look-back, emit.h) numbers them.
 // Then rows are sorted by the number of their group, whose bits are as few as there are groups: stable, so that rows ascend within a group.
-// A table that fits into the cache is tried first; one that turns out to be too small is left early for one that is 16 times as large, at most two slots
-// per row.
+// A table that fits into the cache is tried first; one that turns out to be too small is left early for a larger one, of at most
+// two slots per row.
 // Costs: the keys and 4 bytes per row twice, a random slot per row twice; pays where keys have many more bits than there are groups.
 #include "libraries/operators/groups/hash_groups.h"
 
@@ -175,9 +175,8 @@ uint32_t build_number(ptx::Module& module, std::string_view name) {
 
 }  // namespace
 
-Result<NumberedSlots> number_slots(Library& library, uint64_t n, uint64_t most,
+Result<NumberedSlots> number_slots(Library& library, uint64_t n, uint64_t most, uint64_t growth,
                                    const std::function<Result<void>(const SlotTable&)>& fill, Memory& memory) {
-  constexpr uint64_t growth = 16;
   ASSIGN_OR_RETURN(const Kernel* number, library.kernel("group_number", build_number));
   ASSIGN_OR_RETURN(Address zeroed, library.zeroed());
   ASSIGN_OR_RETURN(Address places, memory.temporary(4 * n));
@@ -218,7 +217,7 @@ Result<Sorted> hash_rows(Library& library, std::span<const Part> parts, uint64_t
     for (const Part& p : parts) add_part(a, p);
     return library.launch(*enter, library.grid(*enter, tiles_for(n, tile_rows)), a, n * (bytes + 4));
   };
-  ASSIGN_OR_RETURN(const NumberedSlots found, number_slots(library, n, n, fill, memory));
+  ASSIGN_OR_RETURN(const NumberedSlots found, number_slots(library, n, n, max_rows, fill, memory));
   const Part groups{
       .source = Source::rank32, .data = found.places, .extra = found.numbers, .low = 0, .high = found.groups - 1};
   return sort_rows(library, pack_words({&groups, 1}), n, true, scan_words, memory);

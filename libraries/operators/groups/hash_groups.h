@@ -22,8 +22,8 @@ struct NumberedSlots {
   uint64_t count = 0;             // of the slots
   uint64_t groups = 0;
 };
-// `fill` launches a kernel that enters n >= 1 rows, for larger tables until one is large enough. `most`: groups that are wanted at most, or so. Waits.
-Result<NumberedSlots> number_slots(Library& library, uint64_t n, uint64_t most,
+// `fill` launches a kernel that enters n >= 1 rows, for larger tables until one is large enough, each `growth` times the one before. `most`: groups that are wanted at most, or so. Waits.
+Result<NumberedSlots> number_slots(Library& library, uint64_t n, uint64_t most, uint64_t growth,
                                    const std::function<Result<void>(const SlotTable&)>& fill, Memory& memory);
 
 // What sort_rows gives, with the numbers of the groups as keys: n >= 1 rows by group, groups by their first row. Bounds of the parts need not be

@@ -116,6 +116,7 @@ Result<DistinctStrings> distinct_strings(Library& library, const Strings& string
     ASSIGN_OR_RETURN(out.first.data, memory.result(4));
     return out;
   }
+  constexpr uint64_t growth = 16;  // of tables that were too small
   const uint32_t bits = library.options.text_hash_bits;
   const uint64_t mask = bits < 64 ? (uint64_t{1} << bits) - 1 : UINT64_MAX;
   const auto fill = [&](const SlotTable& t) -> Result<void> {
@@ -124,7 +125,7 @@ Result<DistinctStrings> distinct_strings(Library& library, const Strings& string
         {strings.handles, strings.pad, mask, t.slots, t.count, t.probes, t.places, t.full},
         12 + strings.pad_bytes / n);
   };
-  ASSIGN_OR_RETURN(const NumberedSlots found, number_slots(library, n, most, fill, memory));
+  ASSIGN_OR_RETURN(const NumberedSlots found, number_slots(library, n, most, growth, fill, memory));
   if (!found.numbers) return out;  // more than wanted
   const Vector places{.type = Type::u32, .data = found.places, .capacity = n};
   ASSIGN_OR_RETURN(out.of, translate(library, places, found.numbers, found.count, memory));
