@@ -19,6 +19,7 @@
 // keys in other directions.
 #include <algorithm>
 #include <set>
+#include <utility>
 
 #include "outliner/editing.h"
 
@@ -44,7 +45,6 @@ class GroupForms : Editing {
 
   bool find(DiagnosticSink& sink, Function& own) {
     if (!main_.parameters.empty() || !flatten(main_, main_.body, order_)) return false;
-    note_names(main_);
     made_.assign(main_.variables.size(), nowhere);
     std::vector<uint32_t> writers(main_.variables.size());
     for (StatementId id : order_)
@@ -146,6 +146,7 @@ class GroupForms : Editing {
     }
     if (!counted) return false;
     if (!own) own = main_;
+    note_once();
     Function& work = *own;
     std::vector<StatementId> more;
     span_ = s.span;
@@ -181,6 +182,7 @@ class GroupForms : Editing {
       return false;
     }
     group_ = g;
+    note_once();
     Function changed = own ? *own : main_;
     bool any = false;
     for (size_t at = place + 1; at < order_.size(); ++at) {
@@ -269,6 +271,9 @@ class GroupForms : Editing {
 
   TypeId basic(BasicType t) const { return program_.types->basic(t); }
   TypeId dict_type() { return program_.types->dict(basic(BasicType::i64), basic(BasicType::i64)); }
+  void note_once() {
+    if (!std::exchange(has_names_, true)) note_names(main_);
+  }
   VariableId emit(Function& f, std::vector<StatementId>& to, Builtin b, TypeId type, Operands operands) {
     const VariableId v = fresh(f, "run", type);
     to.push_back(add(f, span_, v, b, std::move(operands)));
@@ -406,6 +411,7 @@ class GroupForms : Editing {
   const Options& options_;
   Shapes& shapes_;
   ShapeTable& table_;
+  bool has_names_ = false;
   std::vector<StatementId> order_;
   std::vector<StatementId> made_;          // per variable; none: nowhere, or in several places
   Group group_;                            // that is looked at

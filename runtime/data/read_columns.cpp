@@ -270,6 +270,13 @@ Result<std::vector<Column>> read_columns(const TextFile& file, const TableSchema
   return ColumnReader(file, table, options).read(wanted);
 }
 
+// SQL's names, in which the case of ASCII letters does not count.
+static std::string folded(std::string name) {
+  for (char& c : name)
+    if (c >= 'A' && c <= 'Z') c = static_cast<char>(c - 'A' + 'a');
+  return name;
+}
+
 std::vector<std::string> column_names(std::vector<std::string> fields) {
   std::unordered_set<std::string> taken;
   for (size_t i = 0; i < fields.size(); ++i) {
@@ -277,15 +284,15 @@ std::vector<std::string> column_names(std::vector<std::string> fields) {
     while (!name.empty() && (name.front() == ' ' || name.front() == '\t')) name.remove_prefix(1);
     while (!name.empty() && (name.back() == ' ' || name.back() == '\t')) name.remove_suffix(1);
     fields[i] = name.empty() ? fmt::format("c{}", i) : as_utf8(name);
-    taken.insert(fields[i]);
+    taken.insert(folded(fields[i]));
   }
   // A name that stands in the file is not given to another: a, a, a_2 become a, a_3, a_2.
   std::unordered_map<std::string, size_t> numbers;  // the last that a name got
   for (std::string& name : fields) {
-    size_t& number = numbers[name];
+    size_t& number = numbers[folded(name)];
     if (++number == 1) continue;
     std::string other = fmt::format("{}_{}", name, number);
-    while (!taken.insert(other).second) other = fmt::format("{}_{}", name, ++number);
+    while (!taken.insert(folded(other)).second) other = fmt::format("{}_{}", name, ++number);
     name = std::move(other);
   }
   return fields;

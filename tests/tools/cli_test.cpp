@@ -1321,11 +1321,11 @@ TEST_F(CliSql, BenchComparesWithDuckdb) {
   r = run("rndn bench sql --queries queries --data shop --device cpu --runs 1");
   EXPECT_THAT(r.out, HasSubstr("| a-1 | yes"));
   EXPECT_THAT(r.out, HasSubstr("| sum | 2 of 2 |")) << r.err << r.out;
-  write("queries/b.sql", "select md5(s) from t;\n");
+  write("queries/b.sql", "select hash(s) from t;\n");
   r = run("rndn bench sql --queries queries --data shop --device cpu --runs 1");
   EXPECT_EQ(r.exit_code, 70);
-  EXPECT_THAT(r.out, HasSubstr("| b | refused: the function md5 has no translation"));
-  EXPECT_THAT(r.err, HasSubstr("b.sql:1:8: error: the function md5 has no translation"));
+  EXPECT_THAT(r.out, HasSubstr("| b | refused: the function hash has no translation"));
+  EXPECT_THAT(r.err, HasSubstr("b.sql:1:8: error: the function hash has no translation"));
   EXPECT_EQ(run("rndn bench sql --queries no-such --data tpch:0.01 --device cpu").exit_code, 1);
   EXPECT_EQ(run("rndn bench sql --data shop --device cpu").exit_code, 2);
   EXPECT_EQ(run("rndn bench sql --queries tpch --device cpu").exit_code, 2);
