@@ -522,7 +522,8 @@ TypeId ParseContext::type(NameId name, Location name_at, uint32_t arguments, Loc
     plain();
     made = types.ktable();
   } else if (word == "list") {
-    made = parts.empty() ? types.list(types.wildcard()) : types.tuple(parts);
+    const bool alike = std::all_of(parts.begin(), parts.end(), [&](TypeId t) { return t == parts[0]; });
+    made = parts.empty() ? types.list(types.wildcard()) : alike ? types.list(parts[0]) : types.tuple(parts);
   } else if (word == "dict") {
     if (parts.empty()) parts = {types.wildcard(), types.wildcard()};
     if (parts.size() == 2)

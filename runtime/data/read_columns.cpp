@@ -19,8 +19,9 @@
 #include <unordered_map>
 #include <unordered_set>
 
-#include "libraries/base/system/parallel.h"
 #include "libraries/base/report/progress.h"
+#include "libraries/base/report/utf8.h"
+#include "libraries/base/system/parallel.h"
 #include "runtime/data/parse_value.h"
 #include "runtime/data/rows.h"
 
@@ -135,6 +136,11 @@ class ColumnReader {
       if (field.text.size() > longest_text)
         return Failure{field.offset, fmt::format("this text has {} bytes; at most {} are possible",
                                                  field.text.size(), longest_text)};
+      if (!is_utf8(field.text))
+        return Failure{field.offset,
+                       fmt::format("the text of column `{}` is not in UTF-8: read_csv(.., encoding = 'latin-1') "
+                                   "of SQL reads other encodings",
+                                   target.schema->name)};
       *reinterpret_cast<uint64_t*>(out) = pad.size() << 24 | field.text.size();
       pad.append(field.text);
       if (field.text.empty()) validity_of(target)[row] = std::byte{0};

@@ -8,6 +8,7 @@
 #include <random>
 #include <thread>
 
+#include "runtime/data/read_columns.h"
 #include "runtime/data/source.h"
 #include "runtime/data/text_file.h"
 #include "tests/data/support.h"
@@ -467,6 +468,17 @@ TEST(FolderErrors, ValuesThatDoNotFit) {
   EXPECT_EQ(message({"complex"}, "1+2\n"), "t.tbl:1:1: expected a complex number such as 1.5-2i for `a`, found `1+2`");
   EXPECT_EQ(message({"i32"}, std::string("\x01") + std::string(50, 'x') + "\n"),
             "t.tbl:1:1: expected an i32 for `a`, found `\\x01" + std::string(39, 'x') + "...`");
+}
+
+TEST(FolderErrors, TextsThatAreNotUtf8) {
+  const std::string_view why =
+      ": the text of column `b` is not in UTF-8: read_csv(.., encoding = 'latin-1') of SQL reads other encodings";
+  EXPECT_EQ(message({"i32", "str"}, "1,M\xc3\xbcller\n2,M\xfcller\n", "t.csv"), "t.csv:2:3" + std::string(why));
+  EXPECT_EQ(message({"i32", "sym"}, "1|\xc3|\n"), "t.tbl:1:3" + std::string(why));
+}
+
+TEST(ColumnNames, AreToldApartAsSqlDoes) {
+  EXPECT_THAT(column_names({"id", "id", "ID", "Id_2", "x"}), testing::ElementsAre("id", "id_3", "ID_4", "Id_2", "x"));
 }
 
 TEST(FolderErrors, RowsThatDoNotFit) {
