@@ -222,7 +222,9 @@ class GroupForms : Editing {
     const ShapeId rows = shapes_.statements[group_.order].results[0].shape;
     if (is_none(rows) || shapes_.statements[id].operands[0].shape != rows) return {};
     support_.insert(id);  // its places are there: it cannot fail
-    return e->operands[0].kind == Operand::variable ? std::optional(e->operands[0]) : std::nullopt;
+    const std::optional<VariableId> x = root(e->operands[0]);  // assigned once, so that it is what it was
+    if (!x) return {};
+    return Operand{.kind = Operand::variable, .id = index(*x), .name = main_.variables[*x].name};
   }
   // A column in the order may be read by nobody.
   void note_sorted(StatementId id) {

@@ -17,20 +17,41 @@ constexpr BasicType whole = BasicType::i64, wide = BasicType::i128, truth = Basi
 constexpr int64_t days_of_month = 30, months_of_year = 12;
 constexpr __int128 word = __int128{1} << 32, two_words = __int128{1} << 64;
 constexpr Bounds part_bounds = {true, -INT32_MAX, INT32_MAX};  // of months and of days
+constexpr Bounds word_bounds = {true, INT64_MIN, INT64_MAX};
 
 }  // namespace
+
+// In 64 bits where the result fits, else in 128.
+VectorId Translator::grown(std::string_view builtin, VectorId x, VectorId y) {
+  const auto bounds = [&](VectorId v) {
+    const Bounds b = g_[v].bounds;
+    return b.known || hir::is_wide(g_[v].type) ? b : word_bounds;
+  };
+  const Bounds a = bounds(x), b = bounds(y), both = builtin == "plus" ? a + b : builtin == "minus" ? a - b : a * b;
+  const BasicType type = both.fits_i64() ? whole : wide;
+  return g_.map(builtin, {g_.cast(x, type), g_.cast(y, type)}, type, both);
+}
+
+// The value in 64 bits, and where it has any; `holds` may say so already.
+VectorId Translator::in_word(VectorId v, VectorId& holds) {
+  const VectorId fits = within(v, g_[v].bounds, word_bounds);
+  if (!is_none(fits)) v = g_.select(fits, v, g_.zero(g_[v].type));
+  holds = g_.and_(holds, fits);
+  return g_.cast(v, whole);
+}
 
 // The interval of these parts, null where an argument is. Parts beyond 32 bits are errors.
 Cell Translator::interval_cell(Interval p, std::span<const Cell> arguments) {
   const Type type{TypeId::interval};
-  const auto checked_part = [&](VectorId v) {
-    const VectorId holds = within(v, g_[v].bounds, part_bounds);
-    return is_none(holds) ? v
-                          : demanded(g_.select(holds, v, g_.zero(whole)), holds, arguments,
-                                     "an interval is out of range", part_bounds);
+  const auto checked_part = [&](VectorId v, Bounds bounds) {
+    const VectorId holds = within(v, g_[v].bounds, bounds);
+    if (is_none(holds)) return g_.cast(v, whole);
+    const VectorId held = g_.cast(g_.select(holds, v, g_.zero(g_[v].type)), whole);
+    return demanded(held, holds, arguments, "an interval is out of range", bounds);
   };
-  p.months = checked_part(p.months);
-  p.days = checked_part(p.days);
+  p.months = checked_part(p.months, part_bounds);
+  p.days = checked_part(p.days, part_bounds);
+  p.micros = checked_part(p.micros, word_bounds);
   VectorId value;
   if (g_.is_literal(p.months) && g_.is_literal(p.days) && g_.is_literal(p.micros)) {
     const auto number = [&](VectorId v) { return g_[v].bounds.least; };
@@ -107,10 +128,7 @@ Cell Translator::interval(const Expression& e, std::span<const Cell> a, std::str
     return interval_cell(p, a);
   }
   const VectorId n = g_.cast(a[0].value, whole);
-  const auto times = [&](int64_t by) {
-    const Bounds exact = g_[n].bounds * Bounds::of(by, by);
-    return by == 1 ? n : whole_map("mul", n, by, exact.fits_i64() ? exact : Bounds{});
-  };
+  const auto times = [&](int64_t by) { return by == 1 ? n : grown("mul", n, g_.integer(whole, by)); };
   if (of->months > 0)
     p.months = times(of->months);
   else if (of->micros >= day_us)
@@ -130,10 +148,14 @@ VectorId Translator::infinite_any(std::span<const Cell> a) {
 
 // The difference of timestamps: whole days, and the rest.
 Cell Translator::time_between(std::span<const Cell> a) {
-  const VectorId apart = g_.map("minus", {micros_of(a[0]), micros_of(a[1])}, whole);
-  const VectorId days = whole_map("div", apart, day_us, Bounds::of(-213503983, 213503983));
-  const VectorId rest =
-      g_.map("minus", {apart, whole_map("mul", days, day_us)}, whole, Bounds::of(1 - day_us, day_us - 1));
+  const VectorId apart = grown("minus", micros_of(a[0]), micros_of(a[1]));
+  const BasicType type = g_[apart].type;
+  const VectorId day = g_.integer(type, day_us);
+  const Bounds all = Bounds::of(-213503983, 213503983);
+  const VectorId cut = g_.map("div", {apart, day}, type, all);
+  const VectorId left =
+      g_.map("minus", {apart, g_.map("mul", {cut, day}, type)}, type, Bounds::of(1 - day_us, day_us - 1));
+  const VectorId days = g_.cast(cut, whole), rest = g_.cast(left, whole);
   const VectorId ends = infinite_any(a);
   Cell out = interval_cell({g_.integer(whole, 0), days, rest}, a);
   if (!is_none(ends))
@@ -159,17 +181,14 @@ std::optional<Cell> Translator::of_intervals(const Expression& e, std::span<cons
   const auto parts = [&](auto&& of) { p = {of(&Interval::months), of(&Interval::days), of(&Interval::micros)}; };
   const Interval x = first ? parts_of(a[0]) : Interval{};
   if (a.size() == 1 && builtin == "minus") {
-    parts([&](auto part) { return g_.map("neg", {x.*part}, whole, Bounds::of(0, 0) - g_[x.*part].bounds); });
+    parts([&](auto part) { return grown("minus", g_.integer(whole, 0), x.*part); });
   } else if (a.size() == 2 && first && second && (builtin == "plus" || builtin == "minus")) {
     const Interval y = parts_of(a[1]);
-    parts([&](auto part) {
-      const Bounds l = g_[x.*part].bounds, r = g_[y.*part].bounds, both = builtin == "plus" ? l + r : l - r;
-      return g_.map(builtin, {x.*part, y.*part}, whole, both.fits_i64() ? both : Bounds{});
-    });
+    parts([&](auto part) { return grown(builtin, x.*part, y.*part); });
   } else if (a.size() == 2 && builtin == "mul" && is_integral(a[first ? 1 : 0].type)) {
     const Interval i = parts_of(a[first ? 0 : 1]);
     const VectorId by = g_.cast(a[first ? 1 : 0].value, whole);
-    parts([&](auto part) { return g_.map("mul", {i.*part, by}, whole); });
+    parts([&](auto part) { return grown("mul", i.*part, by); });
   } else {
     return std::nullopt;
   }
@@ -219,9 +238,13 @@ VectorId Translator::part_of_interval(const Cell& c, std::string_view part) {
   }
   if (part == "epoch_us" || part == "epoch_ms" || part == "epoch_ns") {
     const VectorId days = g_.map("plus", {whole_map("mul", p.months, days_of_month), p.days}, whole);
-    const VectorId micros = g_.map("plus", {whole_map("mul", days, day_us), p.micros}, whole);
-    if (part == "epoch_us") return micros;
-    return part == "epoch_ms" ? whole_map("div", micros, 1000) : whole_map("mul", micros, 1000);
+    VectorId micros = grown("plus", grown("mul", days, g_.integer(whole, day_us)), p.micros);
+    if (part == "epoch_ns") micros = grown("mul", micros, g_.integer(whole, 1000));
+    VectorId holds = nothing;
+    const VectorId v = in_word(micros, holds);
+    const VectorId held =
+        is_none(holds) ? v : demanded(v, holds, {&c, 1}, "the microseconds of an interval are out of range");
+    return part == "epoch_ms" ? whole_map("div", held, 1000) : held;
   }
   return nothing;
 }

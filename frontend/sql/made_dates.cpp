@@ -103,8 +103,9 @@ Cell Translator::make_timestamp(const Expression& e, std::span<const Cell> a, st
   VectorId is_day, is_time;
   const VectorId days = days_of_parts(number(0), number(1), number(2), is_day);
   const VectorId time = micros_of_parts(number(3), number(4), a[5], is_time);
-  const VectorId v = g_.map("plus", {whole_map("mul", days, day_us), time}, whole);
-  return strict(e.type, demanded(v, g_.and_(is_day, is_time), a, "a moment is out of range"), a);
+  VectorId holds = g_.and_(is_day, is_time);
+  const VectorId v = in_word(grown("plus", grown("mul", days, g_.integer(whole, day_us)), time), holds);
+  return strict(e.type, demanded(v, holds, a, "a moment is out of range"), a);
 }
 
 // to_timestamp: of seconds since 1970, to the nearest microsecond.

@@ -178,6 +178,8 @@ class Translator {
   Cell comparable(const Cell& c);
   Cell time_between(std::span<const Cell> a);
   std::optional<Cell> of_intervals(const Expression& e, std::span<const Cell> a, std::string_view builtin);
+  VectorId grown(std::string_view builtin, VectorId x, VectorId y);
+  VectorId in_word(VectorId v, VectorId& holds);
   VectorId part_of_interval(const Cell& c, std::string_view part);
   VectorId infinite_any(std::span<const Cell> a);
 

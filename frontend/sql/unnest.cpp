@@ -103,16 +103,24 @@ Relation Translator::unnest(const Node& n) {
       if (p.size() == 2) p.push_back(one);
       for (Cell& c : p) c.value = g_.cast(c.value, whole);
       const VectorId step = p[2].value, is_down = g_.map("lt", {step, zero.value}, truth);
-      const auto of = [&](std::string_view builtin, VectorId a, VectorId b) { return g_.map(builtin, {a, b}, whole); };
-      const VectorId way = g_.select(is_down, of("minus", p[0].value, p[1].value), of("minus", p[1].value, p[0].value));
-      const VectorId size = g_.map("abs", {step}, whole);
-      const VectorId safe = g_.select(g_.map("eq", {size, zero.value}, truth), one.value, size);
       const bool closed = list.kind == Unnested::series;
-      const VectorId full = closed ? whole_map("plus", of("div", way, safe), 1)
-                                   : of("div", of("plus", way, whole_map("minus", safe, 1)), safe);
+      // Ends may lie further apart than 64 bits tell.
+      const VectorId up = grown("minus", p[1].value, p[0].value), down = grown("minus", p[0].value, p[1].value);
+      const VectorId back = grown("minus", zero.value, step);
+      const BasicType type = hir::widest(hir::widest(g_[up].type, g_[down].type), g_[back].type);
+      const auto of = [&](std::string_view builtin, VectorId a, VectorId b) { return g_.map(builtin, {a, b}, type); };
+      const auto in = [&](VectorId v) { return g_.cast(v, type); };
+      const VectorId none_of = g_.integer(type, 0), unit = g_.integer(type, 1);
+      const VectorId way = g_.select(is_down, in(down), in(up)), size = g_.select(is_down, in(back), in(step));
+      const VectorId safe = g_.select(g_.map("eq", {size, none_of}, truth), unit, size);
+      const VectorId full =
+          closed ? of("plus", of("div", way, safe), unit) : of("div", of("plus", way, of("minus", safe, unit)), safe);
       const VectorId has =
-          g_.and_(g_.map(closed ? "geq" : "gt", {way, zero.value}, truth), g_.map("gt", {size, zero.value}, truth));
-      list.count = g_.select(has, full, zero.value);
+          g_.and_(g_.map(closed ? "geq" : "gt", {way, none_of}, truth), g_.map("gt", {size, none_of}, truth));
+      // More than memory holds in any case.
+      const VectorId most = g_.integer(type, INT64_MAX);
+      const VectorId count = g_.select(has, full, none_of);
+      list.count = g_.cast(g_.select(g_.map("lt", {most, count}, truth), most, count), whole);
     }
     if (!is_none(valid)) {
       list.count = g_.select(valid, list.count, g_.integer(whole, 0));

@@ -56,9 +56,14 @@ bool take_in(Emitter& e, uint32_t head, RegisterId condition, ptx::Combine how) 
   return true;
 }
 
-// Notes the target of a step that is a comparison, so that a conjunction can take part of it.
-void note_comparison(Emitter& e, VariableId target) {
+// Notes the target of a step that is a comparison, so that a conjunction can take part of it. One that the step has taken over
+// from an operand, as a selection does, belongs to that, too.
+void note_comparison(Emitter& e, const Step& step) {
+  const VariableId target = step.target;
   const Element& x = e.values[index(target)];
+  for (const hir::Operand& o : step.operands)
+    if (o.kind == hir::Operand::variable && !e.values[o.id].immediate() && e.values[o.id].value.id == x.value.id)
+      return;
   const ptx::Function& f = e.b.function();
   if (!e.in_loop || rep_of(x.type) != Rep::pred || x.immediate() || f.instructions.empty()) return;
   const ptx::Instruction& i = f.instructions.back();
@@ -231,7 +236,7 @@ void run_step(Emitter& e, const Step& step) {
   }
   for (BasicType cast : step.casts) x = convert(e, x, cast);
   e.values[index(step.target)] = convert(e, x, e.type_of(step.target));
-  if (step.call) note_comparison(e, step.target);
+  if (step.call) note_comparison(e, step);
 }
 
 Marks steps_for(const Emitter& e, Marks& needed, bool selected) {

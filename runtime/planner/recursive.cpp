@@ -81,9 +81,11 @@ class RecursiveReader {
     out = *std::move(found);
     return ++at_;
   }
+  // Whether the table stands where tables do: an alias or a column may have its name.
   bool names(std::string_view table, size_t begin, size_t end) const {
-    for (size_t k = begin; k < end; ++k)
-      if (const auto found = name_at(k); found && is_same_name(*found, table)) return true;
+    for (size_t k = begin + 1; k < end; ++k)
+      if (is_word(k - 1, "from") || is_word(k - 1, "join") || token(k - 1) == "," || token(k - 1) == "(")
+        if (const auto found = name_at(k); found && is_same_name(*found, table)) return true;
     return false;
   }
   // At the last UNION outside of parentheses, before which the table is not named.
@@ -98,6 +100,14 @@ class RecursiveReader {
     table.all = is_word(at + 1, "all");
     const size_t next = at + 1 + (table.all || is_word(at + 1, "distinct"));
     if (next >= end || is_word(next, "by")) return false;
+    if (!names(table.name, next, end)) return false;
+    // DuckDB refuses what would stand for all steps at once, and a set operation behind.
+    depth = 0;
+    for (size_t k = next; k < end; ++k) {
+      depth += (token(k) == "(") - (token(k) == ")");
+      for (const char* word : {"order", "limit", "offset", "except", "intersect"})
+        if (depth == 0 && is_word(k, word)) return false;
+    }
     table.first = part(begin, at);
     table.next = part(next, end);
     return table.is_recursive = true;

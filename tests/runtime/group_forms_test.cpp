@@ -149,6 +149,27 @@ TEST(GroupForms, GiveWhatRunsGive) {
   EXPECT_GE(groups, last / 3);
 }
 
+// What is in order is what it was when it was put in order.
+TEST(GroupForms, OfVariablesThatAreAssignedAgain) {
+  const std::string text = R"(module m { import Builtin.*; def main() : ?, ?, ? {
+    k:i64 = (2,1,2,1):i64;  x:i64 = (10,20,30,40):i64;
+    o:i64 = @order(k, 1:bool); sk:i64 = @index(k, o); s:i64 = @index(x, o);
+    x = (0,0,0,0):i64;
+    d1:i64 = @drop(-1:i64, sk); d2:i64 = @drop(1:i64, sk); c:bool = @neq(d1, d2);
+    ac:bool = @append(1:bool, c); n:i64 = @len(o); t:bool = @take(n, ac); b:i64 = @where(t);
+    r:i64 = @index(s, b); q:i64 = @index(sk, b); z:i64 = @scan_sum(s, t);
+    return r, q, z; } })";
+  SourceManager sources;
+  DiagnosticSink sink;
+  Timings timings;
+  const hir::Program program = hir::run(sources.add("t.hir", text), sources, {}, sink, timings);
+  const outliner::Outlined outlined = outliner::run(program, {}, sink, timings);
+  ASSERT_FALSE(sink.has_errors()) << render(sink, sources);
+  const rndn::test::NoTables tables;
+  EXPECT_EQ(said(reference::run(outlined.program, tables, sources, nullptr)),
+            said(reference::run(program, tables, sources, nullptr)));
+}
+
 TEST(GroupForms, OnTheDevice) {
   const rndn::test::NoTables tables;
   for (uint64_t seed = 0; seed < 40; ++seed) {

@@ -188,6 +188,41 @@ TEST_P(Statements, ConditionsThatFailComeLast) {
   EXPECT_EQ(run("SELECT n FROM t WHERE 100 // (n - 7) < 0 IS NULL AND 1 // (n - 6) = 1"), "");
 }
 
+// A mask that selects itself, and is read for all rows in the same kernel.
+TEST_P(Statements, MasksOfSelectionsStayWhatTheyAre) {
+  run("CREATE TABLE q AS SELECT * FROM (VALUES ('a', DATE '2020-01-01'), ('a', NULL), (NULL, NULL), ('b', NULL)) "
+      "AS v(s, d); CREATE TABLE e AS SELECT * FROM q WHERE s = 'z'");
+  EXPECT_EQ(run("SELECT e.s FROM e WHERE e.d IN (SELECT q.d FROM q WHERE e.s = q.s) "
+                "UNION ALL SELECT lpad(q.s, 3, '*') FROM q"),
+            "**a **a NULL **b");
+}
+
+// Recursion is what names the table where tables stand; what would stand for all steps is refused.
+TEST_P(Statements, RecursionAsDuckDbReadsIt) {
+  EXPECT_EQ(run("WITH RECURSIVE x AS (SELECT 1 AS a UNION ALL SELECT 2 AS x) SELECT * FROM x"), "1 2");
+  EXPECT_EQ(run("WITH RECURSIVE t(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM t WHERE x < 4) SELECT * FROM t"),
+            "1 2 3 4");
+  EXPECT_THAT(
+      run("WITH RECURSIVE t(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM t WHERE x < 4 LIMIT 1) SELECT * FROM t"),
+      HasSubstr("LIMIT or OFFSET in a recursive query is not allowed"));
+  EXPECT_THAT(run("WITH RECURSIVE t(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM t WHERE x < 4 EXCEPT SELECT 2) "
+                  "SELECT * FROM t"),
+              HasSubstr("error"));
+}
+
+// Parts of intervals, moments and series beyond 64 bits are errors, or what they are, and wrap nowhere.
+TEST_P(Statements, IntervalsAndSeriesDoNotWrap) {
+  run("CREATE TABLE n AS SELECT 5124095576030432 AS h, 9223372036854775807 AS m, 294247 AS y, 2000000000 AS k");
+  for (const char* what : {"to_hours(h)", "to_microseconds(m) + INTERVAL 1 MICROSECOND", "epoch_us(to_months(k))"})
+    EXPECT_THAT(run(std::string("SELECT ") + what + " FROM n"), HasSubstr("out of range")) << what;
+  EXPECT_THAT(run("SELECT make_timestamp(y, 12, 31, 0, 0, 0.0) FROM n"), HasSubstr("a moment is out of range"));
+  EXPECT_EQ(run("SELECT unnest(generate_series(-m, m, 4611686018427387904)) FROM n"),
+            "-9223372036854775807 -4611686018427387903 1 4611686018427387905");
+  EXPECT_EQ(run("SELECT unnest(range(m - 1, -m)) FROM n"), "");
+  run("CREATE TABLE w AS SELECT TIMESTAMP '290000-01-01 (BC)' AS a, TIMESTAMP '290000-01-01' AS b");
+  EXPECT_EQ(run("SELECT (b - a)::VARCHAR FROM w"), "211840284 days");
+}
+
 // What is wrong with an INSERT is told in its own words.
 TEST_P(Statements, PlacesInInserts) {
   run("CREATE TABLE t AS SELECT 1::TINYINT AS a, DATE '2020-01-01' AS d");
