@@ -194,7 +194,7 @@ TEST_P(Statements, MasksOfSelectionsStayWhatTheyAre) {
       "AS v(s, d); CREATE TABLE e AS SELECT * FROM q WHERE s = 'z'");
   EXPECT_EQ(run("SELECT e.s FROM e WHERE e.d IN (SELECT q.d FROM q WHERE e.s = q.s) "
                 "UNION ALL SELECT lpad(q.s, 3, '*') FROM q"),
-            "**a **a NULL **b");
+            "**a **a  **b");
 }
 
 // Recursion is what names the table where tables stand; what would stand for all steps is refused.
