@@ -5,8 +5,8 @@ namespace rndn {
 void Background::add(std::function<void()> task) {
   {
     std::lock_guard lock(mutex_);
+    if (!thread_.joinable()) thread_ = std::thread([this] { work(); });  // which may fail
     tasks_.push_back(std::move(task));
-    if (!thread_.joinable()) thread_ = std::thread([this] { work(); });
   }
   changed_.notify_one();
 }
