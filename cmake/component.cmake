@@ -106,12 +106,12 @@ function(component name)
   set_property(GLOBAL APPEND PROPERTY RNDN_COMPONENTS "${name}\t${C_FOLDER}\t${deps}\t${headers}\t${C_ABOUT}")
 endfunction()
 
-# component_test(name DEPS .. SOURCES .. [LABELS ..] [LINK ..] [TOGETHER ..] [GATE ..]): a GoogleTest program `test_<name>`, its cases registered with CTest, each a
+# component_test(name DEPS .. SOURCES .. [LABELS ..] [LINK ..] [TOGETHER ..] [GATE ..] [SLOW ..]): a GoogleTest program `test_<name>`, its cases registered with CTest, each a
 # process of its own, labelled as LABELS says, else by the name; those of the suites TOGETHER (as --gtest_filter has them), whose set-up takes longer than they do, are one process. Those that GATE
-# selects take long for what they prove: their label is `gate`, and `tools/check --quick` leaves them out.
+# selects take long for what they prove: their label is `gate`, and `tools/check --quick` leaves them out; those of SLOW are `slow`, which the gate leaves out, too.
 # Tests read their data below RNDN_SOURCE_DIR and find the built programs in RNDN_BIN_DIR.
 function(component_test name)
-  cmake_parse_arguments(T "" "" "SOURCES;DEPS;LABELS;LINK;TOGETHER;GATE" ${ARGN})
+  cmake_parse_arguments(T "" "" "SOURCES;DEPS;LABELS;LINK;TOGETHER;GATE;SLOW" ${ARGN})
   find_package(GTest REQUIRED)
   include(GoogleTest)
   add_executable(test_${name} ${T_SOURCES})
@@ -127,10 +127,15 @@ function(component_test name)
   endif()
   string(REPLACE ";" ":" together "${T_TOGETHER}")
   string(REPLACE ";" ":" gate "${T_GATE}")
-  gtest_discover_tests(test_${name} TEST_PREFIX ${name}. TEST_FILTER -${together}:${gate} DISCOVERY_MODE PRE_TEST PROPERTIES LABELS "${T_LABELS}" TIMEOUT 300)
+  string(REPLACE ";" ":" slow "${T_SLOW}")
+  gtest_discover_tests(test_${name} TEST_PREFIX ${name}. TEST_FILTER -${together}:${gate}:${slow} DISCOVERY_MODE PRE_TEST PROPERTIES LABELS "${T_LABELS}" TIMEOUT 300)
   if(T_GATE)
-    gtest_discover_tests(test_${name} TEST_PREFIX ${name}. TEST_FILTER ${gate} TEST_LIST test_${name}_gate DISCOVERY_MODE PRE_TEST
+    gtest_discover_tests(test_${name} TEST_PREFIX ${name}. TEST_FILTER ${gate}-${slow} TEST_LIST test_${name}_gate DISCOVERY_MODE PRE_TEST
       PROPERTIES LABELS gate TIMEOUT 300)
+  endif()
+  if(T_SLOW)
+    gtest_discover_tests(test_${name} TEST_PREFIX ${name}. TEST_FILTER ${slow} TEST_LIST test_${name}_slow DISCOVERY_MODE PRE_TEST
+      PROPERTIES LABELS "${T_LABELS};slow" TIMEOUT 600)
   endif()
   foreach(suite ${T_TOGETHER})
     string(REPLACE "*" "" suite_name ${suite})

@@ -518,7 +518,8 @@ bool Graph::determines(VectorId key, VectorId v, std::map<VectorId, bool>& known
 
 VectorId Graph::require(VectorId ok, VectorId v, std::string_view message, Place place) {
   if (is_true(ok)) return v;
-  const VectorId r = map("require", {ok, v, text(BasicType::sym, message)}, vectors_[v].type, vectors_[v].bounds);
+  const VectorId said = text(BasicType::sym, message);  // adds vectors: references to others end here
+  const VectorId r = map("require", {ok, v, said}, vectors_[v].type, vectors_[v].bounds);
   vectors_[r].place = place.known() ? place : Place{0, 0};  // then the statement as a whole
   return r;
 }

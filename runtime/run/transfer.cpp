@@ -145,7 +145,7 @@ Result<Value> Run::to_host(Item& v) {
       if (hir::is_text(v.type)) {
         if (const auto texts = domain_of(v)->texts()) {  // the value refers to the dictionary
           std::vector<uint32_t> codes(size);
-          std::memcpy(codes.data(), bytes.data(), bytes.size());
+          if (size) std::memcpy(codes.data(), bytes.data(), bytes.size());
           for (uint32_t code : codes)
             if (code >= texts->size())
               return Error{Fault::internal, fmt::format("a text has code {} of {}", code, texts->size())};

@@ -6,6 +6,8 @@ import re
 import subprocess
 import sys
 import threading
+import time
+import time
 
 import polars
 import pyarrow as pa
@@ -154,7 +156,15 @@ def test_limits_and_cancel():
             cursor.execute(slow)
     with connect("cpu") as connection, connection.cursor() as cursor:
         cursor.adbc_ingest("t", pa.table({"x": range(4000)}))
-        threading.Timer(0.2, cursor.adbc_cancel).start()
+
+        def cancel():  # as soon as it runs, however long a busy machine takes to start it
+            for _ in range(3000):
+                try:
+                    return cursor.adbc_cancel()
+                except dbapi.ProgrammingError:  # it does not run yet
+                    time.sleep(0.01)
+
+        threading.Thread(target=cancel).start()
         with pytest.raises(dbapi.OperationalError, match="CANCELLED"):
             cursor.execute(slow)
         cursor.execute("SELECT count(*) FROM t")

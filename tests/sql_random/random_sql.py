@@ -772,6 +772,7 @@ def main():
     parser.add_argument('--device', default='cpu')
     parser.add_argument('--encode', default='narrow', help='of columns on the device')
     parser.add_argument('--keep', help='a folder for the tables of schemas with differences')
+    parser.add_argument('--alone', action='store_true', help='show errors that one side alone raises')
     parser.add_argument('--show', type=int, default=5, help='differences shown in full')
     options = parser.parse_args()
     if is_missing(options.rndn):
@@ -824,10 +825,14 @@ def main():
                     continue
                 if RAISED.search(got):
                     counts['raised by both' if wanted is None else 'raised by rndn alone'] += 1
+                    if wanted is not None and options.alone:
+                        print(f'--- rndn alone raises (seed {options.seed}/{number})\n{query}\n{got}')
                     continue
                 problem = got
             elif wanted is None:
                 counts['raised by DuckDB alone'] += 1
+                if options.alone:
+                    print(f'--- DuckDB alone raises (seed {options.seed}/{number})\n{query}')
                 continue
             else:
                 rows = cells(got, types)
