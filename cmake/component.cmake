@@ -135,7 +135,7 @@ function(component_test name)
   endif()
   if(T_SLOW)
     gtest_discover_tests(test_${name} TEST_PREFIX ${name}. TEST_FILTER ${slow} TEST_LIST test_${name}_slow DISCOVERY_MODE PRE_TEST
-      PROPERTIES LABELS "${T_LABELS};slow" TIMEOUT 600)
+      PROPERTIES LABELS slow TIMEOUT 600)
   endif()
   foreach(suite ${T_TOGETHER})
     string(REPLACE "*" "" suite_name ${suite})
