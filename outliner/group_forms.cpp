@@ -12,7 +12,7 @@
 //   plus(minus(e, b), 1)                     raze(each(@len, rows))
 // Groups ascend by their keys as sorted rows do, but for text, whose order is looked up among the first rows then. Keys
 // are integers, dates and texts, which are equal where they are not unequal: NaN would be a run of its own. Sums of
-// floats stay, which groups would round otherwise. An order of which anything else is read stays, and with it all of its
+// floats become exact ones, rounded once, which docs/horseir.md allows ("scan_sum"). An order of which anything else is read stays, and with it all of its
 // runs.
 // Counts of distinct values are only rewritten where groups are folded: `unique` is as good as a group that is sorted.
 // Cost: O(orders x statements). Leaves out: programs with control flow in main, variables with several assignments,
@@ -355,8 +355,6 @@ class GroupForms : Editing {
       const std::optional<Operand> x = sorted(running->operands[0]);
       const std::optional<BasicType> from = x ? basic_of(x->variable_id()) : std::nullopt;
       if (!from || hir::is_wide(*from) || *from == BasicType::boolean) return false;
-      // The sum of a group is exact, a running one is rounded in its order.
-      if (reduction == Builtin::sum && hir::is_float(*from)) return false;
       const bool widens = reduction == Builtin::sum && hir::is_integer(*from) && *from != BasicType::i64;
       if (type != (widens ? BasicType::i64 : *from)) return false;
       make_group(f);

@@ -170,6 +170,30 @@ TEST(GroupForms, OfVariablesThatAreAssignedAgain) {
             said(reference::run(program, tables, sources, nullptr)));
 }
 
+// Sums of floats are those of groups: exact, where running sums would have lost the small one.
+TEST(GroupForms, SumsOfFloatsAreExact) {
+  const std::string text = R"(module m { import Builtin.*; def main() : ?, ? {
+    k:i64 = (2,1,2,1,2):i64;  x:f64 = (1e17,0.5,1.0,0.25,-1e17):f64;
+    o:i64 = @order(k, 1:bool); sk:i64 = @index(k, o); s:f64 = @index(x, o);
+    d1:i64 = @drop(-1:i64, sk); d2:i64 = @drop(1:i64, sk); c:bool = @neq(d1, d2); n:i64 = @len(o);
+    ac:bool = @append(1:bool, c); t:bool = @take(n, ac); b:i64 = @where(t);
+    ca:bool = @append(c, 1:bool); u:bool = @take(n, ca); e:i64 = @where(u);
+    q:i64 = @index(sk, b); z:f64 = @scan_sum(s, t); r:f64 = @index(z, e);
+    return q, r; } })";
+  SourceManager sources;
+  DiagnosticSink sink;
+  Timings timings;
+  const rndn::test::NoTables tables;
+  const hir::Program program = hir::run(sources.add("t.hir", text), sources, {}, sink, timings);
+  const outliner::Outlined outlined = outliner::run(program, {}, sink, timings);
+  ASSERT_FALSE(sink.has_errors()) << render(sink, sources);
+  EXPECT_EQ(print(outlined.program, true).find("@scan_sum("), std::string::npos);
+  const auto got = reference::run(outlined.program, tables, sources, nullptr);
+  ASSERT_TRUE(got.ok()) << got.error().message;
+  EXPECT_EQ((*got)[1].as<double>()[0], 0.75);
+  EXPECT_EQ((*got)[1].as<double>()[1], 1);
+}
+
 TEST(GroupForms, OnTheDevice) {
   const rndn::test::NoTables tables;
   for (uint64_t seed = 0; seed < 40; ++seed) {
