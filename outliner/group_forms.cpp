@@ -2,7 +2,7 @@
 // grouping_fusion.cpp).
 //
 // In: main with its calls replaced, and its shapes. Out: a main in which these are groups, where there are any:
-//   u = unique(x), which only `len` reads    g = group(x), u = keys(g)
+//   u = unique(x), in any order              g = group(x), u = keys(g)
 //   o = order(list(k..), 1)                  g = group(list(k..)), first = keys(g), rows = values(g)
 //   s = index(x, o)                          of any x as long as o
 //   c = or(neq(drop(-1, s), drop(1, s))..)   where a row of the sorted keys differs from the one before
@@ -14,7 +14,8 @@
 // are integers, dates and texts, which are equal where they are not unequal: NaN would be a run of its own. Sums of
 // floats become exact ones, rounded once, which docs/horseir.md allows ("scan_sum"). An order of which anything else is read stays, and with it all of its
 // runs.
-// Counts of distinct values are only rewritten where groups are folded: `unique` is as good as a group that is sorted.
+// Distinct values come in another order then: they must be counted, or put in order. They are only rewritten where groups
+// are folded: `unique` is as good as a group that is sorted.
 // Cost: O(orders x statements). Leaves out: programs with control flow in main, variables with several assignments,
 // keys in other directions.
 #include <algorithm>
@@ -122,7 +123,7 @@ class GroupForms : Editing {
     return t && !hir::is_wide(*t) && (hir::is_integer(*t) || hir::is_calendar(*t) || hir::is_text(*t));
   }
 
-  // --- Distinct values that are counted ---
+  // --- Distinct values in any order ---
 
   bool distinct(size_t place, std::optional<Function>& own) {
     const StatementId id = order_[place];
@@ -133,18 +134,7 @@ class GroupForms : Editing {
     const VariableId u = s.targets[0].variable_id();
     const Operand x = main_.expressions[s.value].operands[0];
     if (made_[index(u)] != id || x.kind != Operand::variable || !is_key(x.variable_id())) return false;
-    bool counted = false;
-    for (StatementId at : order_) {
-      const Statement& reader = main_.statements[at];
-      const auto reads = [&](const Operand& o) { return o.kind == Operand::variable && o.id == index(u); };
-      if (std::any_of(reader.results.begin(), reader.results.end(), reads)) return false;
-      if (is_none(reader.value)) continue;
-      const auto& operands = main_.expressions[innermost(main_, reader.value)].operands;
-      if (std::none_of(operands.begin(), operands.end(), reads)) continue;
-      if (called_builtin(main_, reader) != Builtin::len) return false;
-      counted = true;
-    }
-    if (!counted) return false;
+    if (!in_any_order(u, x.variable_id())) return false;
     if (!own) own = main_;
     note_once();
     Function& work = *own;
@@ -154,6 +144,42 @@ class GroupForms : Editing {
     insert(work, id, false, more);
     becomes(work.expressions[s.value], Builtin::keys, {operand(work, g)});
     return true;
+  }
+
+  // Is it all the same in which order the places u of distinct x come? They are counted, or their values are put in
+  // order and read at places of that order.
+  bool in_any_order(VariableId u, VariableId x) const {
+    std::set<VariableId> values, places;
+    bool any = false;
+    for (StatementId id : order_) {
+      const Statement& s = main_.statements[id];
+      const auto in = [](const std::set<VariableId>& of, const Operand& o) {
+        return o.kind == Operand::variable && of.contains(o.variable_id());
+      };
+      const auto ours = [&](const Operand& o) {
+        return in({u}, o) || in(values, o) || in(places, o);
+      };
+      if (std::any_of(s.results.begin(), s.results.end(), ours)) return false;
+      if (is_none(s.value)) continue;
+      const auto& operands = main_.expressions[innermost(main_, s.value)].operands;
+      if (std::none_of(operands.begin(), operands.end(), ours)) continue;
+      any = true;
+      const std::optional<Builtin> b = called_builtin(main_, s);
+      if (b == Builtin::len) continue;
+      const bool plain = s.value == innermost(main_, s.value) && s.targets.size() == 1 &&
+                         s.targets[0].kind == hir::Target::variable && made_[s.targets[0].id] == id;
+      if (!plain || operands.size() != 2 || (in({u}, operands[0]) || in(places, operands[0]))) return false;
+      const VariableId target = s.targets[0].variable_id();
+      if (b == Builtin::order && in(values, operands[0]) && !ours(operands[1]))
+        places.insert(target);
+      else if (b == Builtin::index && in({u}, operands[1]) && in({x}, operands[0]) && !is_none(made_[index(x)]))
+        values.insert(target);
+      else if ((b == Builtin::compress || b == Builtin::take) && in(places, operands[1]) && !ours(operands[0]))
+        places.insert(target);
+      else if (b != Builtin::index || !in(values, operands[0]) || !in(places, operands[1]))
+        return false;
+    }
+    return any;
   }
 
   // --- Runs of sorted rows ---

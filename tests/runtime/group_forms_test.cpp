@@ -53,9 +53,19 @@ class Generator {
 
   void distinct() {
     const char* columns[] = {"n1", "u", "tx", "q", "v", "w"};
-    const std::string first = let(fmt::format("@unique({})", columns[pick(6)]));
-    result(let(fmt::format("@len({})", first)));
-    if (pick(3) == 0) result(let(fmt::format("@index(v, {})", first)));
+    const std::string column = columns[pick(6)], first = let(fmt::format("@unique({})", column));
+    if (pick(2)) result(let(fmt::format("@len({})", first)));
+    if (pick(2)) {  // in order, of which there may be less
+      const std::string values = let(fmt::format("@index({}, {})", rarely() ? "v" : column, first));
+      std::string order = let(fmt::format("@order({}, {}:bool)", values, pick(2)));
+      if (pick(2)) {
+        const std::string n = let(fmt::format("@len({})", order)), all = let(fmt::format("@range({})", n));
+        order = let(fmt::format("@compress({}, {})", let(fmt::format("@lt({}, 3:i64)", all)), order));
+      }
+      result(let(fmt::format("@index({}, {})", rarely() ? first : values, order)));
+      if (rarely()) result(pick(2) ? values : order);
+    }
+    if (results_.empty() || rarely()) result(let(fmt::format("@index(v, {})", first)));
   }
 
   void runs() {
