@@ -432,6 +432,8 @@ Relation Translator::aggregate_set(const Node& n, const Relation& in,
 }
 
 Relation Translator::aggregate(const Node& n) {
+  if (std::optional<Relation> grouped = grouped_below_join(n)) return *std::move(grouped);
+  if (error_) return {};
   Relation in = relation(plan_.of(n.children)[0]);
   if (!error_) reduce_rows(in, n);
   if (error_) return {};

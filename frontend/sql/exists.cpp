@@ -11,7 +11,8 @@
 //    large, and where A reads nothing of L.
 // 2. `met_by_another`: whether a row of the right has the same keys and another value y than x.
 //    Then its group's least or greatest y is not x: a lookup of two numbers, where the rows' keys
-//    are those of a table (joins.cpp, 1 and 2).
+//    are those of a table (joins.cpp, 1 and 2). Only rows whose key the left has are grouped
+//    (reductions.cpp).
 //
 // Cost: 1. O(size of the two joins); 2. a grouping of the right by its keys. Left out: several
 // comparisons that are no equalities, other comparisons than <> and IS DISTINCT FROM, values of floats,
@@ -169,6 +170,7 @@ VectorId Translator::met_by_another(const Relation& left, const Relation& right,
     counted.columns.push_back({k.right.value, nothing, k.right.type});
   }
   if (!nulls_differ) counted.mask = g_.and_(counted.mask, y.valid);
+  reduce_by(counted, left, keys);
   counted.columns.push_back({g_.spread(y.value, right.space), nulls_differ ? y.valid : nothing, y.type});
   const Relation rows = compact(counted);
   const Cell value = rows.columns.back();

@@ -7,6 +7,8 @@
 // table; if it is that table, its mask is the marks. The groups' side is translated once more, and what
 // it groups is filtered by the marks, a gather per row. Groups stay whole, as rows of one group have
 // one key. Of several keys the one of the largest table marks.
+// `reduce_by` does so to rows that are yet to be grouped: of EXISTS (exists.cpp) and below an outer join
+// (grouped_joins.cpp).
 // Left out: grouping sets, keys that are found by a search, limits and windows between join and
 // groups; how many rows the filter leaves is not
 // asked; at most 16 sides of a query are reduced.
@@ -40,33 +42,69 @@ std::optional<Translator::GroupKey> Translator::group_key(NodeId node, Expressio
   }
 }
 
+// Does it lack rows of the table that it is about?
+bool Translator::is_filtered(const Relation& r) const {
+  return !is_none(r.mask) || g_[r.space].parent != one_row;
+}
+
+// The table of whose unique key that column of `of` takes values, and which of its rows `of` has; none: not known.
+std::optional<Translator::Marked> Translator::marked(const Cell& key, const Relation& of) {
+  VectorId rows = nothing;
+  const VectorId base = base_key(key.value, rows);
+  if (is_none(base) || g_[base].space == one_row) return std::nullopt;
+  const SpaceId table = g_[base].space;
+  if (!is_none(rows)) return Marked{base, marks(table, of.space, of.mask, rows)};
+  if (is_none(of.mask) || of.space != table) return std::nullopt;
+  return Marked{base, g_.spread(of.mask, table)};
+}
+
+// Which of two marks leaves out more: that of the larger table.
+bool Translator::is_larger(const Marked& a, const std::optional<Marked>& b) const {
+  return !b || g_[g_[a.base].space].most_rows > g_[g_[b->base].space].most_rows;
+}
+
 // Translates `side`, which is that of `node`, again if what `other` has for a key reduces it.
 void Translator::reduce_groups(Relation& side, NodeId node, const Relation& other, const On& on, bool of_left) {
-  constexpr size_t most = 16;  // sides, as one may lie within another
-  if (is_none(other.mask) && g_[other.space].parent == one_row) return;
-  std::optional<Reduction> best;
+  if (!is_filtered(other)) return;
+  GroupKey of;
+  std::optional<Marked> best;
   for (const Condition& c : on.conditions) {
     if (c.comparison != Function::equal) continue;
     const std::optional<GroupKey> key = group_key(node, of_left ? c.left : c.right);
     if (!key) continue;
-    VectorId rows = nothing;
     const Cell theirs = evaluate(of_left ? c.right : c.left, other);
     if (error_) return;
-    const VectorId base = base_key(theirs.value, rows);
-    if (is_none(base) || g_[base].space == one_row) continue;
-    const SpaceId table = g_[base].space;
-    if (is_none(rows) && (is_none(other.mask) || other.space != table)) continue;
-    if (best && g_[table].most_rows <= g_[g_[best->base].space].most_rows) continue;
-    if (is_none(rows)) {
-      best = Reduction{*key, base, g_.spread(other.mask, table)};
-      continue;
-    }
-    best = Reduction{*key, base, marks(table, other.space, other.mask, rows)};
+    const std::optional<Marked> m = marked(theirs, other);
+    if (!m || !is_larger(*m, best)) continue;
+    best = m;
+    of = *key;
   }
-  if (!best || ++reduced_ > most) return;
-  reductions_.push_back(*best);
+  if (!best || ++reduced_ > most_reduced) return;
+  reductions_.push_back({of, *best});
   side = relation(node);
   reductions_.pop_back();
+}
+
+// Leaves in `in` rows alone whose key is marked.
+void Translator::keep_marked(Relation& in, const Cell& key, const Marked& by) {
+  const std::optional<Lookup> at = rows_of_key(key.value, by.base);
+  if (!at) return;
+  const VectorId there = is_none(at->rows) ? by.marks : g_.pick(by.marks, at->rows);
+  in.mask = g_.and_(in.mask, g_.and_(g_.and_(at->matched, key.valid), there));
+}
+
+// Leaves in `in`, whose keys are those on the right, rows alone that those of `left` may meet.
+void Translator::reduce_by(Relation& in, const Relation& left, const std::vector<Key>& keys) {
+  if (!is_filtered(left) || in.space == one_row) return;
+  std::optional<Marked> best;
+  Cell key;
+  for (const Key& k : keys) {
+    const std::optional<Marked> m = marked(k.left, left);
+    if (!m || !is_larger(*m, best)) continue;
+    best = m;
+    key = k.right;
+  }
+  if (best) keep_marked(in, key, *best);
 }
 
 // Filters what is grouped by what reduces it.
@@ -75,10 +113,7 @@ void Translator::reduce_rows(Relation& in, const Node& groups) {
     if (&plan_[r.of.groups] != &groups || in.space == one_row) continue;
     const Cell key = evaluate(plan_.of(groups.groups)[r.of.key], in);
     if (error_) return;
-    const std::optional<Lookup> at = rows_of_key(key.value, r.base);
-    if (!at) continue;
-    const VectorId there = is_none(at->rows) ? r.marks : g_.pick(r.marks, at->rows);
-    in.mask = g_.and_(in.mask, g_.and_(g_.and_(at->matched, key.valid), there));
+    keep_marked(in, key, r.by);
   }
 }
 

@@ -301,13 +301,23 @@ class Translator {
     NodeId groups{};
     uint32_t key = 0;
   };
+  struct Marked {
+    VectorId base = nothing, marks = nothing;  // a table's unique key, and which of its rows count
+  };
   struct Reduction {
     GroupKey of;
-    VectorId base = nothing, marks = nothing;  // a table's unique key, and which of its rows count
+    Marked by;
   };
   std::optional<GroupKey> group_key(NodeId node, ExpressionId e) const;
   void reduce_groups(Relation& side, NodeId node, const Relation& other, const On& on, bool of_left);
+  bool is_filtered(const Relation& r) const;
+  std::optional<Marked> marked(const Cell& key, const Relation& of);
+  bool is_larger(const Marked& a, const std::optional<Marked>& b) const;
+  void keep_marked(Relation& in, const Cell& key, const Marked& by);
+  void reduce_by(Relation& in, const Relation& left, const std::vector<Key>& keys);
   void reduce_rows(Relation& in, const Node& groups);
+  // grouped_joins.cpp
+  std::optional<Relation> grouped_below_join(const Node& n);
 
   Relation join(const Node& n);
   Relation cross(const Relation& left, const Relation& right);
@@ -475,6 +485,7 @@ class Translator {
   Graph g_;
   std::vector<Reduction> reductions_;  // of what is being translated
   size_t reduced_ = 0;                 // sides so far
+  static constexpr size_t most_reduced = 16;  // as one may lie within another
   std::optional<Error> error_;
   Place place_, failed_at_;
   VectorId guard_ = nothing;  // the rows that what is evaluated may fail for; none: all
