@@ -7,6 +7,7 @@
 #include <limits>
 
 #include "frontend/calendar.h"
+#include "frontend/habits.h"
 #include "frontend/parse.h"
 #include "frontend/parser.hpp"
 
@@ -120,6 +121,10 @@ bool ParseContext::literal_values(std::span<const ValueToken> tokens, BasicType 
                                   Literal& out) {
   for (const ValueToken& t : tokens) {
     if (!kind_fits(t.kind, type)) {
+      if (std::string sum = t.kind == token::COMPLEX ? sum_for_complex(text(t.location)) : ""; !sum.empty()) {
+        error("literal-type", t.location, std::move(sum));
+        return false;
+      }
       error("literal-type", t.location,
             fmt::format("`{}` is {}, but the type {} expects {}", text(t.location).substr(0, 40), kind_name(t.kind),
                         basic_type_name(type), row(type).wanted))

@@ -9,6 +9,7 @@
 
 #include <algorithm>
 
+#include "frontend/habits.h"
 #include "frontend/parser.hpp"
 
 namespace rndn::hir {
@@ -127,10 +128,14 @@ void ParseContext::unterminated_comment(Location at) {
 }
 
 void ParseContext::illegal_characters(Location at) {
-  if (stopped_) return;
+  const bool again = illegal_end_ == at.begin;  // the second of `||`
+  illegal_end_ = at.end;
+  if (stopped_ || (quiet_ && again)) return;
   quiet_ = true;
   unsigned char first = static_cast<unsigned char>(text_[at.begin]);
-  if (first > 32 && first < 127)
+  if (std::string known = habit(habit_at(token_, token_kind_, at, 0)); !known.empty())
+    error("unexpected-character", at, std::move(known));
+  else if (first > 32 && first < 127)
     error("unexpected-character", at, fmt::format("`{}` has no meaning in HorseIR", static_cast<char>(first)));
   else
     error("unexpected-character", at,
@@ -143,6 +148,8 @@ int ParseContext::scan_token(SemanticValue* value, Location* location) {
     kind = 0;
     *location = {offset, offset};
   }
+  if (kind == token::IF || kind == token::WHILE || kind == token::REPEAT) condition_ = kind;
+  if (kind == ')' || kind == ';' || kind == '{') condition_ = 0;
   if (kind == '{') open_braces_.push_back(*location);
   if (kind == '}' && !open_braces_.empty()) open_braces_.pop_back();
   return kind;
@@ -155,8 +162,18 @@ int ParseContext::next_token(SemanticValue* value, Location* location) {
     if (const uint32_t to = simple_statements(); to > from) hir::skip(to - from, scanner_);
     statement_begins_ = false;
   }
-  bool skip = skip_block_;
   int kind = 0;
+  if (skip_header_) {  // up to its closing parenthesis; semicolons in it end no statement
+    skip_header_ = false;
+    for (size_t depth = 1; depth > 0;) {
+      kind = scan_token(value, location);
+      if (kind == 0 || kind == '{') break;
+      depth += kind == '(';
+      depth -= kind == ')';
+    }
+    skip_block_ = kind == '{';
+  }
+  bool skip = skip_block_;
   if (!skip) {
     kind = scan_token(value, location);
     skip = recovering_ && kind == '{';
@@ -181,6 +198,19 @@ int ParseContext::next_token(SemanticValue* value, Location* location) {
 
 // --- Syntax errors ------------------------------------------------------------------------------------------------------------
 
+Habit ParseContext::habit_at(Location last, int last_kind, Location at, int kind) const {
+  return {.text = text_,
+          .last = last,
+          .at = at,
+          .last_is_name = last_kind == token::ID,
+          .last_is_value = is_value_token(last_kind) || last_kind == token::STRING,
+          .at_is_name = kind == token::ID,
+          .condition = condition_ == token::IF       ? "if"
+                       : condition_ == token::WHILE  ? "while"
+                       : condition_ == token::REPEAT ? "repeat"
+                                                     : ""};
+}
+
 void ParseContext::syntax_error(Location at, const std::vector<std::string_view>& expected) {
   recovering_ = true;
   skip_block_ = token_kind_ == '{';
@@ -195,11 +225,21 @@ void ParseContext::syntax_error(Location at, const std::vector<std::string_view>
           "labels and `goto` are not supported: expected `if`, `while`, `repeat`, `break` or `continue`");
     return;
   }
+  if (std::string known = habit(habit_at(last_, last_kind_, at, token_kind_)); !known.empty()) {
+    skip_header_ = token_kind_ == '(' && has_foreign_header(text(last_));
+    error("syntax", at, std::move(known));
+    return;
+  }
   auto wanted = summarise(expected);
   if (wanted.size() == 1 && wanted[0] == "`:`" && is_value_token(last_kind_)) {
-    error("untyped-literal", last_,
-          fmt::format("the literal `{}` has no type: expected a suffix such as `:{}`", text(last_).substr(0, 40),
-                      suffix_for(last_kind_)));
+    if (std::string sum = last_kind_ == token::COMPLEX ? sum_for_complex(text(last_)) : ""; !sum.empty()) {
+      error("untyped-literal", last_, std::move(sum));
+      return;
+    }
+    auto report = error("untyped-literal", last_,
+                        fmt::format("the literal `{}` has no type: expected a suffix such as `:{}`",
+                                    text(last_).substr(0, 40), suffix_for(last_kind_)));
+    if (last_kind_ == token::CHAR) report.note(span(last_), "text stands in double quotes: `\"abc\":str`");
     return;
   }
   std::string got = at_end ? std::string("the end of the file") : fmt::format("`{}`", text(at).substr(0, 40));
@@ -550,15 +590,7 @@ TypeId ParseContext::type(NameId name, Location name_at, uint32_t arguments, Loc
     static const std::vector<std::string_view> words = {
         "bool", "char", "i8",    "i16",    "i32",    "i64",  "f32",  "f64",  "complex", "sym",   "str",
         "date", "dt",   "month", "minute", "second", "time", "list", "dict", "enum",    "table", "ktable"};
-    // What other languages call them.
-    static constexpr std::pair<std::string_view, std::string_view> foreign[] = {
-        {"boolean", "bool"}, {"byte", "i8"},     {"int8", "i8"},     {"short", "i16"},  {"int16", "i16"},
-        {"int", "i32"},      {"int32", "i32"},   {"long", "i64"},    {"int64", "i64"},  {"float", "f32"},
-        {"float32", "f32"},  {"double", "f64"},  {"float64", "f64"}, {"string", "str"}, {"text", "str"},
-        {"symbol", "sym"},   {"datetime", "dt"}, {"timestamp", "dt"}};
-    std::string_view near;
-    for (auto [theirs, ours] : foreign)
-      if (word == theirs) near = ours;
+    std::string_view near = foreign_type(word);
     if (near.empty()) near = did_you_mean(word, words);
     error("unknown-type", name_at,
           near.empty() ? fmt::format("expected a type, got `{}`", word)

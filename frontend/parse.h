@@ -35,6 +35,8 @@ struct ValueToken {
   char sign = 0;
 };
 
+struct Habit;  // habits.h
+
 class ParseContext {
  public:
   ParseContext(FileId file, std::string_view text, Program& program, DiagnosticSink& sink);
@@ -123,6 +125,7 @@ class ParseContext {
   uint32_t body_depth(StatementId body) const;
   bool literal_values(std::span<const ValueToken> tokens, BasicType type, Location type_at, Location at, Literal& out);
   std::string unescape(Location at);
+  Habit habit_at(Location last, int last_kind, Location at, int kind) const;
 
   FileId file_;
   std::string_view text_;
@@ -135,6 +138,7 @@ class ParseContext {
   // Error recovery.
   bool recovering_ = false;   // between a syntax error and the end of the statement: braces are skipped in pairs
   bool skip_block_ = false;   // the token in error was the `{` of a block
+  bool skip_header_ = false;  // the token in error was the `(` of a header of another language
   bool quiet_ = false;        // a malformed token was reported: what follows in its statement is not
   bool type_failed_ = false;  // a type was reported and reads as `?` since
   bool stopped_ = false;      // too many errors: the rest of the text is not read
@@ -143,6 +147,8 @@ class ParseContext {
   Location token_;  // the last token handed to the parser
   int token_kind_ = 0;
   std::vector<Location> open_braces_;
+  int condition_ = 0;          // the keyword whose condition is open; 0: none
+  uint32_t illegal_end_ = 0;   // behind the last characters without meaning
 
   // The module and function being built.
   ModuleId module_ = none<ModuleId>();

@@ -12,6 +12,7 @@
 #include <unordered_map>
 
 #include "frontend/builtins.h"
+#include "frontend/habits.h"
 #include "frontend/passes.h"
 
 namespace rndn::hir {
@@ -70,7 +71,9 @@ struct Resolver {
 
   std::string suggestion(std::string_view word, const std::vector<std::string_view>& candidates) {
     if (++unknown > most_unknown) return {};
-    std::string_view near = did_you_mean(word, candidates);
+    std::string_view near = foreign_builtin(word);
+    if (std::find(candidates.begin(), candidates.end(), near) == candidates.end())
+      near = did_you_mean(word, candidates);
     return near.empty() ? std::string() : fmt::format("; did you mean `{}`?", near);
   }
 
@@ -309,8 +312,10 @@ struct Resolver {
   GlobalId qualified_global(NameId module_name, NameId name, Span span) {
     ModuleId from = find_module(module_name);
     if (is_none(from)) {
-      sink.error("unknown-module", span, "there is no module `{}`{}", text(module_name),
-                 suggestion(text(module_name), module_names()));
+      auto report = sink.error("unknown-module", span, "there is no module `{}`{}", text(module_name),
+                               suggestion(text(module_name), module_names()));
+      if (!is_none(bindings[index(module_name)].variable))
+        report.note(span, "a column of a table is a call: `@column_value({}, `{}:sym)`", text(module_name), text(name));
       return none<GlobalId>();
     }
     auto at = globals.find(key(from, name));
@@ -336,6 +341,8 @@ struct Resolver {
     auto report = sink.error("undeclared", span, "`{}` is not declared here{}", text(name),
                              ended ? std::string() : suggestion(text(name), visible));
     if (assigned) report.note(span, "a first assignment declares its variable: `{}:? = ...`", text(name));
+    if (std::string_view ours = foreign_value(text(name)); !ours.empty())
+      report.note(span, "it is `{}` in HorseIR", ours);
     if (ended) report.note(ended->span, "this `{}` ends with the block around it", text(name));
   }
 
