@@ -564,8 +564,8 @@ class ArrowFiles final : public data::TableLoader {
       std::memcpy(out.make(size), from.data(), size);
       return nullptr;
     }
-    constexpr int64_t most = int64_t{1} << 40;
-    if (unpacked < 0 || unpacked > most) return "a buffer is damaged";
+    const uint64_t most = from.size() * (*batch.codec == 0 ? most_by_lz4 : most_by_zstd);
+    if (unpacked < 0 || static_cast<uint64_t>(unpacked) > most) return "a buffer is damaged";
     size = static_cast<uint64_t>(unpacked);
     const std::span<std::byte> to(out.make(size), size);
     switch (*batch.codec) {

@@ -55,6 +55,20 @@ def test_wrong_bytes_end_in_an_error_or_in_a_table(tmp_path, compression):
     assert refused > 10
 
 
+@pytest.mark.parametrize("compression", ["lz4", "zstd"])
+def test_a_size_that_no_buffer_has_is_damage(tmp_path, compression):
+    """Buffers that say 64 GB: refused before memory is taken."""
+    good = tmp_path / "good.arrow"
+    write(good, compression=compression)
+    bytes_ = good.read_bytes()
+    magic = {"lz4": b"\x04\x22\x4d\x18", "zstd": b"\x28\xb5\x2f\xfd"}[compression]
+    at = bytes_.index(magic)
+    bad = tmp_path / "bad.arrow"
+    bad.write_bytes(bytes_[:at - 8] + (60 * 1024**3).to_bytes(8, "little") + bytes_[at:])
+    with pytest.raises(rndn.Error, match="damaged"):
+        rndn.connect("cpu").sql(f"SELECT * FROM '{bad}'").arrow()
+
+
 @pytest.mark.parametrize("new", [pa.ipc.new_file, pa.ipc.new_stream])
 def test_a_file_that_is_cut_is_refused(tmp_path, new):
     good = tmp_path / "good.arrow"
