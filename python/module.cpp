@@ -16,6 +16,7 @@
 
 #include <algorithm>
 #include <array>
+#include <map>
 #include <mutex>
 #include <optional>
 
@@ -30,11 +31,14 @@
 #include "runtime/data/arrow.h"
 #include "runtime/data/cache.h"
 #include "runtime/data/sources.h"
+#include "runtime/device/sharing.h"
 #include "runtime/files/files.h"
+#include "runtime/memory/result_memory.h"
 #include "runtime/planner/database.h"
 #include "runtime/print_sql.h"
 #include "runtime/session/program_text.h"
 #include "runtime/session/session.h"
+#include "runtime/text/text_functions.h"
 #include "tpch/source.h"
 
 namespace nb = nanobind;
@@ -106,10 +110,17 @@ nb::capsule capsule_of(Record record, const char* name) {
 
 // ---- results
 
+// Values lie on the host, or on the device until they are asked for here (result_memory.h).
 class QueryResult {
  public:
-  QueryResult(runtime::Grid grid, std::vector<runtime::RunReport> reports, std::string said)
-      : grid_(std::move(grid)), reports_(std::move(reports)), said_(std::move(said)) {}
+  // gpu: where arrays of the device lie; null: on the host, as the device's memory does.
+  QueryResult(runtime::Grid grid, std::vector<runtime::RunReport> reports, std::string said,
+              std::shared_ptr<runtime::ResultMemory> memory, device::Device* gpu)
+      : grid_(std::move(grid)),
+        reports_(std::move(reports)),
+        said_(std::move(said)),
+        memory_(std::move(memory)),
+        gpu_(gpu) {}
 
   const std::vector<std::string>& names() const { return grid_.names; }
   const std::vector<std::string>& types() const { return grid_.types; }
@@ -123,45 +134,40 @@ class QueryResult {
     return runtime::print_grid(head(most), runtime::Format::table);
   }
   // The numbers of a column where they lie, in the width of its type; dates are days, times
-  // microseconds.
-  nb::ndarray<nb::array_api, nb::ro> array(size_t c) {
-    struct Row {
-      std::string_view format;  // of Arrow
-      nb::dlpack::dtype_code code;
-      uint8_t bits;
-    };
-    using enum nb::dlpack::dtype_code;
-    static constexpr Row rows[] = {{"b", Bool, 8},    {"c", Int, 8},   {"s", Int, 16},
-                                   {"i", Int, 32},    {"l", Int, 64},  {"C", UInt, 8},
-                                   {"S", UInt, 16},   {"I", UInt, 32}, {"f", Float, 32},
-                                   {"g", Float, 64},  {"tdD", Int, 32}, {"ttu", Int, 64},
-                                   {"tsu:", Int, 64}, {"tsu:UTC", Int, 64}};
-    const auto all = arrow();
-    const runtime::ArrowResult::Column& column = all->columns.at(c);
-    const auto row = std::find_if(std::begin(rows), std::end(rows),
-                                  [&](const Row& r) { return r.format == column.format; });
-    if (row == std::end(rows))
-      fail(usage_error("column `{}` is {}, which is no array of numbers", column.name,
-                       grid_.types.at(c)));
-    if (column.missing)
-      fail(usage_error("column `{}` has {} NULLs, which an array of numbers cannot hold",
-                       column.name, column.missing));
-    const bool is_bits = row->code == Bool;  // which Arrow packs
-    const void* data = is_bits ? grid_.columns[c].as<uint8_t>() : column.buffers[1];
-    auto* kept = new std::pair(all, grid_.columns[c]);
-    const nb::capsule owner(kept, [](void* p) noexcept { delete static_cast<decltype(kept)>(p); });
-    const size_t size = all->rows;
-    return {data, 1, &size, owner, nullptr,
-            nb::dlpack::dtype{static_cast<uint8_t>(row->code), row->bits, 1}};
+  // microseconds. Elements that are NULL have any value.
+  nb::tuple numbers(size_t c, bool on_device) {
+    const Number* number = number_of(grid_.sql.at(c).type.id);
+    if (!number)
+      fail(usage_error("column `{}` is {}, which is no array of numbers", grid_.names[c],
+                       grid_.types[c]));
+    return array(Part{c, false}, *number, on_device);
+  }
+  // Whether each element is there.
+  nb::tuple mask(size_t c, bool on_device) {
+    return array(Part{c, true}, *number_of(sql::TypeId::boolean), on_device);
+  }
+  uint64_t missing(size_t c) const {
+    const auto& valid = grid_.sql.at(c).valid;
+    if (!valid) return 0;
+    nb::gil_scoped_release unlocked;
+    fetch(*valid);
+    return static_cast<uint64_t>(
+        std::count(valid->as<uint8_t>(), valid->as<uint8_t>() + valid->size, 0));
+  }
+  // Whether reading the column here would have to bring it from the device.
+  bool is_on_device(size_t c) const {
+    const auto there = memory_->find(grid_.columns.at(c));
+    return there && !there->is_fetched();
   }
   // Cells as text, row by row; None is NULL.
   nb::list texts(uint64_t most) const {
+    const runtime::Grid first = head(most);
     nb::list all;
-    for (uint64_t r = 0; r < std::min(most, grid_.rows); ++r) {
+    for (uint64_t r = 0; r < first.rows; ++r) {
       nb::list row;
-      for (size_t c = 0; c < grid_.columns.size(); ++c) {
-        if (is_there(c, r))
-          row.append(nb::str(runtime::sql_text(grid_.sql[c].type, grid_.columns[c], r).c_str()));
+      for (size_t c = 0; c < first.columns.size(); ++c) {
+        if (is_there(first, c, r))
+          row.append(nb::str(runtime::sql_text(first.sql[c].type, first.columns[c], r).c_str()));
         else
           row.append(nb::none());
       }
@@ -169,15 +175,17 @@ class QueryResult {
     }
     return all;
   }
-  // The values of a column as Python has them: bool, int, float, str or None. Decimals are their
-  // text, dates days, times and timestamps microseconds.
-  nb::list values(size_t c) const {
+  // Some values of a column as Python has them: bool, int, float, str or None. Decimals are their
+  // text, dates days, times and timestamps microseconds, intervals their parts.
+  nb::list values(size_t c, uint64_t first, uint64_t count) const {
     using sql::TypeId;
     nb::list all;
     const data::Value& column = grid_.columns.at(c);
     const sql::Type type = grid_.sql[c].type;
-    for (uint64_t r = 0; r < grid_.rows; ++r) {
-      if (!is_there(c, r))
+    fetch_column(c);
+    const uint64_t begin = std::min(first, grid_.rows);
+    for (uint64_t r = begin; r < begin + std::min(count, grid_.rows - begin); ++r) {
+      if (!is_there(grid_, c, r))
         all.append(nb::none());
       else if (type.id == TypeId::boolean)
         all.append(nb::bool_(column.as<uint8_t>()[r] != 0));
@@ -191,6 +199,8 @@ class QueryResult {
         all.append(nb::float_(column.as<float>()[r]));
       else if (type.id == TypeId::double_)
         all.append(nb::float_(column.as<double>()[r]));
+      else if (type.id == TypeId::interval)
+        all.append(parts_of(text::interval_parts(column.as<__int128>()[r])));
       else if (hir::is_wide(column.type))
         all.append(nb::steal<nb::object>(
             PyLong_FromString(runtime::sql_text(type, column, r).c_str(), nullptr, 10)));
@@ -207,19 +217,135 @@ class QueryResult {
   }
 
  private:
-  bool is_there(size_t c, uint64_t r) const {
-    const auto& valid = grid_.sql[c].valid;
+  // Types that are numbers to other libraries.
+  struct Number {
+    sql::TypeId type;
+    nb::dlpack::dtype_code code;
+    uint8_t bits;
+    char letter;  // of NumPy's
+  };
+  static const Number* number_of(sql::TypeId type) {
+    using enum nb::dlpack::dtype_code;
+    using enum sql::TypeId;
+    static constexpr Number rows[] = {
+        {boolean, Bool, 8, 'b'},    {tinyint, Int, 8, 'i'},   {smallint, Int, 16, 'i'},
+        {integer, Int, 32, 'i'},    {bigint, Int, 64, 'i'},   {utinyint, UInt, 8, 'u'},
+        {usmallint, UInt, 16, 'u'}, {uinteger, UInt, 32, 'u'}, {ubigint, UInt, 64, 'u'},
+        {real, Float, 32, 'f'},     {double_, Float, 64, 'f'}, {date, Int, 32, 'i'},
+        {time, Int, 64, 'i'},       {timestamp, Int, 64, 'i'}, {timestamptz, Int, 64, 'i'}};
+    const auto row = std::find_if(std::begin(rows), std::end(rows),
+                                  [&](const Number& r) { return r.type == type; });
+    return row == std::end(rows) ? nullptr : row;
+  }
+  static nb::tuple parts_of(const text::IntervalParts& p) {
+    return nb::make_tuple(p.months, p.days, p.micros);
+  }
+
+  // The elements of a column, or its mask.
+  struct Part {
+    size_t column;
+    bool mask;
+    auto operator<=>(const Part&) const = default;
+  };
+  struct Here {
+    const void* data;
+    std::shared_ptr<const void> owner;
+  };
+  // The value with the elements as they are to be; none: it has them in another form.
+  std::optional<data::Value> value_of(Part part, const Number& number) const {
+    const std::optional<data::Value>& valid = grid_.sql.at(part.column).valid;
+    if (part.mask) return valid;
+    const data::Value& value = grid_.columns.at(part.column);
+    if (value.is_text_vector() || data::plain_width(value.type) * 8 != number.bits)
+      return std::nullopt;
+    return value;
+  }
+  Here on_host(Part part, const Number& number) {
+    if (const auto value = value_of(part, number)) {
+      nb::gil_scoped_release unlocked;
+      fetch(*value);
+      return {value->bytes ? value->bytes->data() : nullptr, value->bytes};
+    }
+    if (part.mask) {  // none is missing
+      auto all = std::make_shared<std::vector<uint8_t>>(grid_.rows, uint8_t{1});
+      return {all->data(), all};
+    }
+    const auto all = arrow();
+    return {all->columns.at(part.column).buffers[1], all};
+  }
+  std::shared_ptr<runtime::DeviceVector> on_gpu(Part part, const Number& number) {
+    if (const auto value = value_of(part, number))
+      if (auto there = memory_->find(*value)) return there;
+    const Here here = on_host(part, number);
+    nb::gil_scoped_release unlocked;
+    std::lock_guard lock(mutex_);
+    auto& sent = sent_[part];
+    if (!sent) sent = get(memory_->send(*gpu_, here.data, grid_.rows * number.bits / 8));
+    return sent;
+  }
+  // The array, its address if that is the GPU's, and its elements' type as NumPy writes it.
+  nb::tuple array(Part part, const Number& number, bool on_device) {
+    const size_t size = grid_.rows;
+    const nb::dlpack::dtype type{static_cast<uint8_t>(number.code), number.bits, 1};
+    const std::string letters = fmt::format("{}{}{}", number.bits == 8 ? '|' : '<', number.letter,
+                                            number.bits / 8);
+    if (!on_device || !gpu_) {
+      const Here here = on_host(part, number);
+      const nb::ndarray<nb::array_api, nb::ro> made(here.data, 1, &size, owner_of(here.owner),
+                                                    nullptr, type);
+      return nb::make_tuple(made, nb::none(), letters);
+    }
+    std::shared_ptr<runtime::DeviceVector> there;
+    device::Address address = 0;
+    if (size) {
+      there = on_gpu(part, number);
+      nb::gil_scoped_release unlocked;
+      address = get(there->pin());
+    }
+    const nb::ndarray<nb::array_api> made(reinterpret_cast<void*>(address), 1, &size,
+                                          owner_of(there), nullptr, type, nb::device::cuda::value,
+                                          device::sharing_of(*gpu_)->ordinal());
+    return nb::make_tuple(made, address, letters);
+  }
+  static nb::capsule owner_of(std::shared_ptr<const void> owner) {
+    using Owner = std::shared_ptr<const void>;
+    return nb::capsule(new Owner(std::move(owner)),
+                       [](void* p) noexcept { delete static_cast<Owner*>(p); });
+  }
+
+  void fetch(const data::Value& value) const {
+    if (const auto there = memory_->find(value)) get(there->fetch());
+  }
+  void fetch_column(size_t c) const {
+    nb::gil_scoped_release unlocked;
+    fetch(grid_.columns.at(c));
+    if (const auto& valid = grid_.sql.at(c).valid) fetch(*valid);
+  }
+  static bool is_there(const runtime::Grid& grid, size_t c, uint64_t r) {
+    const auto& valid = grid.sql[c].valid;
     return !valid || valid->as<uint8_t>()[r];
   }
+  // The first elements; no more are brought from the device.
+  data::Value first_of(const data::Value& value, uint64_t most) const {
+    data::Value first = value;
+    first.size = std::min(value.size, most);
+    const auto there = memory_->find(value);
+    if (!there || there->is_fetched()) return first;
+    std::vector<std::byte> bytes(first.size * data::plain_width(value.type));
+    get(there->read(bytes.data(), bytes.size()));
+    return data::vector_from_bytes(value.type, first.size, std::move(bytes));
+  }
   runtime::Grid head(uint64_t most) const {
+    nb::gil_scoped_release unlocked;
     runtime::Grid first = grid_;  // shares its columns
     first.rows = std::min(first.rows, most);
-    for (data::Value& column : first.columns) column.size = std::min(column.size, most);
+    for (data::Value& column : first.columns) column = first_of(column, most);
     for (runtime::SqlCells& cells : first.sql)
-      if (cells.valid) cells.valid->size = std::min(cells.valid->size, most);
+      if (cells.valid) cells.valid = first_of(*cells.valid, most);
     return first;
   }
   std::shared_ptr<const runtime::ArrowResult> arrow() {
+    for (size_t c = 0; c < grid_.columns.size(); ++c) fetch_column(c);
     nb::gil_scoped_release unlocked;
     std::lock_guard lock(mutex_);
     if (!arrow_) arrow_ = get(runtime::ArrowResult::make(grid_));
@@ -229,7 +355,10 @@ class QueryResult {
   runtime::Grid grid_;
   std::vector<runtime::RunReport> reports_;
   std::string said_;
+  std::shared_ptr<runtime::ResultMemory> memory_;
+  device::Device* const gpu_;  // which memory_ keeps
   std::mutex mutex_;
+  std::map<Part, std::shared_ptr<runtime::DeviceVector>> sent_;  // of the host's, to the GPU
   std::shared_ptr<const runtime::ArrowResult> arrow_;
 };
 
@@ -262,9 +391,18 @@ class Connection {
     }
     device_ = std::make_shared<runtime::DeviceChoice>(
         get(runtime::DeviceChoice::start(device, arch, say())));
+    results_ = std::make_shared<runtime::ResultMemory>(device_, runtime::ResultMemory::Options());
     if (!memory.empty())
       if (auto set = device_->limit_memory(get(parse_size(memory, "device_memory"))); !set) fail(set.error());
     if (!data.empty()) add_source(get(open({.data = data})), "");
+  }
+
+  ~Connection() {
+    nb::gil_scoped_release unlocked;
+    std::lock_guard lock(results_->in_use());
+    if (device::Device* device = opened()) (void)device::attach(*device);
+    session_.reset();
+    results_->collect();
   }
 
   // Gives the names and types of columns that SQL has no type for.
@@ -276,7 +414,7 @@ class Connection {
   // The same of a file, a folder or a pattern.
   std::vector<std::string> add_file(const std::string& name, const std::string& path) {
     const Call call;
-    std::lock_guard lock(mutex_);
+    std::lock_guard lock(results_->in_use());
     said_.clear();
     auto source =
         get(data::open_table(name, path, source_options(), data::default_cache_directory()), said_);
@@ -286,7 +424,7 @@ class Connection {
   }
   bool remove(const std::string& name) {
     nb::gil_scoped_release unlocked;
-    std::lock_guard lock(mutex_);
+    std::lock_guard lock(results_->in_use());
     const auto gone = std::erase_if(tables_, [&](const Named& t) { return planner::is_same_name(t.name, name); });
     if (gone) take_tables(name);
     return gone != 0;
@@ -294,7 +432,7 @@ class Connection {
   // Names of tables, and of their columns with their types.
   std::vector<std::string> tables() {
     nb::gil_scoped_release unlocked;
-    std::lock_guard lock(mutex_);
+    std::lock_guard lock(results_->in_use());
     std::vector<std::string> names;
     for (const Named& t : tables_)
       for (const data::TableSchema& schema : t.source->schema().tables)
@@ -308,24 +446,29 @@ class Connection {
     Limits limits{.seconds = seconds, .seconds_name = "timeout=", .bytes_name = "max_memory="};
     if (!bytes.empty()) limits.bytes = get(parse_size(bytes, "max_memory"));
     const Call call;
-    std::lock_guard lock(mutex_);
+    std::lock_guard lock(results_->in_use());
     said_.clear();
     runtime::Session& session = open_session();
     runtime::RunOptions options = run_options();
     options.limits = limits;
     std::unique_ptr<QueryResult> result;
+    results_->collect();
+    const runtime::ResultMemory::Scope scope(results_.get(), true);
     for (const runtime::NamedSource& statement : statements(text)) {
       auto outcome = get(session.run(statement, options), said_);
       std::optional<runtime::Grid> grid = get(runtime::rows_of(outcome));
-      result = std::make_unique<QueryResult>(std::move(grid).value_or(runtime::Grid()),
-                                             std::move(outcome.reports), said_);
+      device::Device* const device = opened();
+      result = std::make_unique<QueryResult>(
+          std::move(grid).value_or(runtime::Grid()), std::move(outcome.reports), said_, results_,
+          device && device::sharing_of(*device) ? device : nullptr);
     }
+    results_->collect();
     return result;
   }
   // A statement as the HorseIR program that runs, or its plan as JSON.
   std::string translate(const std::string& text, bool plan) {
     const Call call;
-    std::lock_guard lock(mutex_);
+    std::lock_guard lock(results_->in_use());
     return query(text, plan);
   }
   nb::bytes emit(const std::string& text, bool is_sql, const std::string& arch,
@@ -333,7 +476,7 @@ class Connection {
     std::string out;
     {
       const Call call;
-      std::lock_guard lock(mutex_);
+      std::lock_guard lock(results_->in_use());
       const std::string program = is_sql ? query(text, false) : text;
       runtime::CompileOptions options;
       if (!runtime::find_stage(stage, options.until))
@@ -363,6 +506,12 @@ class Connection {
     std::shared_ptr<data::Source> source;
   };
 
+  // The device, if it is one and was opened; none waits for it.
+  device::Device* opened() {
+    if (device_->is_cpu() || device_->is_starting()) return nullptr;
+    auto device = device_->open();
+    return device ? *device : nullptr;
+  }
   runtime::Say say() {
     return [this](const std::string& text) { said_ += text; };
   }
@@ -385,7 +534,7 @@ class Connection {
   }
   std::vector<std::string> add(const std::string& name, std::unique_ptr<data::TableLoader> loader) {
     std::vector<std::string> refused = refused_of(loader->schema().tables[0]);
-    std::lock_guard lock(mutex_);
+    std::lock_guard lock(results_->in_use());
     add_source(std::make_shared<data::Source>(std::move(loader)), name);
     return refused;
   }
@@ -440,11 +589,11 @@ class Connection {
     return plan ? made->planned.plan : made->translation->program;
   }
 
-  std::mutex mutex_;
   const std::string arch_;
   planner::Options planner_;
   std::string said_;  // since the call began
   std::shared_ptr<runtime::DeviceChoice> device_;
+  std::shared_ptr<runtime::ResultMemory> results_;  // whose lock is that of the connection
   std::vector<Named> tables_;
   std::unique_ptr<runtime::Session> session_;  // null: not opened yet
 };
@@ -513,8 +662,11 @@ NB_MODULE(_rndn, m) {
       .def("stream", &QueryResult::stream)
       .def("table", &QueryResult::table, "most"_a)
       .def("texts", &QueryResult::texts, "most"_a)
-      .def("values", &QueryResult::values, "column"_a)
-      .def("array", &QueryResult::array, "column"_a)
+      .def("values", &QueryResult::values, "column"_a, "first"_a, "count"_a)
+      .def("numbers", &QueryResult::numbers, "column"_a, "on_device"_a)
+      .def("mask", &QueryResult::mask, "column"_a, "on_device"_a)
+      .def("missing", &QueryResult::missing, "column"_a)
+      .def("is_on_device", &QueryResult::is_on_device, "column"_a)
       .def("report", &QueryResult::report, "format"_a);
   nb::class_<Connection>(m, "Connection")
       .def(nb::init<const std::string&, const std::string&, const std::string&,

@@ -7,6 +7,7 @@
 #include "assembler/assemble.h"
 #include "ptx/sums/exact_sum.h"
 #include "runtime/compiler/code_cache.h"
+#include "runtime/memory/result_memory.h"
 #include "runtime/plan/fallbacks.h"
 #include "runtime/run/execution.h"
 #include "runtime/run/state.h"
@@ -368,6 +369,7 @@ Result<std::vector<Value>> Engine::run(Plan& plan, Timings& timings, std::string
     }
     p.stream = *std::move(stream);
   }
+  const ResultMemory::OnHost parts;  // of a query, which are put together there
   return errors_of([&] { return p.stream->run(timings, kernels, fallbacks, texts_walked); });
 }
 

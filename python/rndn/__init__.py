@@ -6,6 +6,7 @@
     db.sql("SELECT k, sum(x) FROM t GROUP BY k")
 """
 
+from ._array import Array
 from ._code import Code, assemble, compile, disassemble
 from ._connection import Connection
 from ._error import Error, Warning
@@ -14,6 +15,7 @@ from ._rndn import version as _version
 
 __version__ = _version()
 __all__ = [
+    "Array",
     "Code",
     "Connection",
     "Error",

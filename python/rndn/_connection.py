@@ -29,7 +29,11 @@ def _quoted(name: str) -> str:
 
 
 class Connection:
-    """Tables and a device. Calls of several threads are served one after the other."""
+    """Tables and a device. Calls of several threads are served one after the other.
+
+    What goes wrong is an `Error`. `close()`, or the end of a `with` block, gives back the tables and
+    the device; results that are there stay.
+    """
 
     def __init__(
         self,
@@ -43,9 +47,27 @@ class Connection:
         self._timeout, self._max_memory = timeout, max_memory
         if data:
             _load_planner()
-        self._native = _rndn.Connection(
+        self._opened: _rndn.Connection | None = _rndn.Connection(
             device, arch or "", os.fspath(data or ""), str(device_memory), sys.executable
         )
+
+    @property
+    def _native(self) -> _rndn.Connection:
+        if self._opened is None:
+            raise Error("the connection is closed", "usage")
+        return self._opened
+
+    def close(self) -> None:
+        """Gives back the tables and the device, at the end of a call that another thread makes.
+        Later calls are errors, but for `close`."""
+        self._opened = None
+
+    def __enter__(self) -> "Connection":
+        self._native  # a closed one cannot be entered
+        return self
+
+    def __exit__(self, *raised) -> None:
+        self.close()
 
     def sql(
         self,
@@ -54,11 +76,13 @@ class Connection:
         timeout: float | None = None,
         max_memory: int | str | None = None,
     ) -> Result:
-        """Runs a query and gives its rows; of several statements, those of the last.
+        """Runs a query and gives its rows; of several statements, those of the last. A statement
+        without rows gives a result without columns.
 
-        `params` are values for `?` and `$1` (a sequence) or `$name` (a mapping). `timeout` and
-        `max_memory` are those of `connect`, for this call.
+        `params` are values for `?` and `$1` (a sequence) or `$name` (a mapping). `timeout` (seconds)
+        and `max_memory` (bytes, or a text such as "4G") are those of `connect`, for this call.
         """
+        native = self._native
         _load_planner()
         if timeout is None:
             timeout = self._timeout
@@ -66,21 +90,27 @@ class Connection:
             max_memory = self._max_memory
         if timeout is not None and not timeout > 0:
             raise Error(f"timeout is a number of seconds above 0, not {timeout}", "usage")
-        native = self._native.sql(
+        made = native.sql(
             text if params is None else substitute(text, params),
             timeout or 0,
             "" if max_memory is None else str(max_memory),
         )
-        _say(native.said)
-        return Result(native)
+        _say(made.said)
+        return Result(made)
+
+    def execute(self, text: str, params=None) -> Result:
+        """`sql`, by the name that DuckDB and sqlite3 have for it."""
+        return self.sql(text, params)
 
     def register(self, name: str, table) -> "Connection":
         """Makes an object a table: anything with `__arrow_c_stream__` or `__arrow_c_array__`
         (pyarrow, Polars, DuckDB, pandas, results), or a DataFrame by way of pyarrow.
 
         A stream is taken whole; numbers are copied when a query first reads them, so do not change
-        them in place meanwhile. A table of that name is replaced.
+        them in place meanwhile. The connection keeps the object's memory until the table is
+        replaced or forgotten. A table of that name is replaced.
         """
+        native = self._native
         if not (hasattr(table, "__arrow_c_stream__") or hasattr(table, "__arrow_c_array__")):
             if not (type(table).__module__.partition(".")[0] == "pandas"):
                 raise Error(
@@ -93,7 +123,7 @@ class Connection:
             except ImportError:
                 raise Error("this DataFrame needs pyarrow: pip install pyarrow", "world") from None
             table = pyarrow.Table.from_pandas(table, preserve_index=False)
-        self._left_out(name, self._native.add_arrow(name, table))
+        self._left_out(name, native.add_arrow(name, table))
         return self
 
     def unregister(self, name: str) -> "Connection":
@@ -125,11 +155,11 @@ class Connection:
         return self
 
     def table(self, name: str) -> Result:
-        """All rows of a table."""
+        """All rows of a table or a view."""
         return self.sql(f"SELECT * FROM {_quoted(name)}")
 
-    def tables(self) -> list:
-        """The names of the tables."""
+    def tables(self) -> list[str]:
+        """The names of the tables and views."""
         return self._native.tables()
 
     def explain(self, text: str) -> str:

@@ -4,11 +4,21 @@ import datetime
 import decimal
 import html
 import json
+import threading
+from collections.abc import Iterator
 from functools import cached_property
+from typing import TYPE_CHECKING
 
+from ._array import Array
 from ._error import Error
 
+if TYPE_CHECKING:
+    import pandas
+    import polars
+    import pyarrow
+
 _SHOWN = 40  # rows of repr
+_TOGETHER = 4096  # rows that are made objects of Python's at a time
 
 _EPOCH = datetime.datetime(1970, 1, 1)
 _EPOCH_UTC = datetime.datetime(1970, 1, 1, tzinfo=datetime.timezone.utc)
@@ -21,6 +31,7 @@ _CONVERSIONS = {
     "TIME": lambda us: (_EPOCH + datetime.timedelta(microseconds=us)).time(),
     "TIMESTAMP": lambda us: _EPOCH + datetime.timedelta(microseconds=us),
     "TIMESTAMP WITH TIME ZONE": lambda us: _EPOCH_UTC + datetime.timedelta(microseconds=us),
+    "INTERVAL": lambda v: datetime.timedelta(days=30 * v[0] + v[1], microseconds=v[2]),
 }
 
 
@@ -56,61 +67,126 @@ class Timing:
 
 
 class Result:
-    """The rows of a query, in memory. Immutable."""
+    """The rows of a query, in memory; a result outlives its connection. Its values do not change.
+
+    Iteration gives all rows, each time anew. `fetchone`, `fetchmany` and `fetchall` go on where the
+    last of them stopped, as those of DuckDB and sqlite3 do. A row is a tuple of bool, int, float,
+    Decimal, str, date, time, datetime, or None for NULL; the values of TIMESTAMPTZ are in UTC.
+    """
 
     def __init__(self, native):
         self._native = native
+        self._fetched, self._lock = 0, threading.Lock()
 
     @property
-    def columns(self) -> list:
+    def columns(self) -> list[str]:
         """The names of the columns."""
         return list(self._native.names)
 
     @property
-    def types(self) -> list:
-        """The SQL types of the columns."""
+    def types(self) -> list[str]:
+        """The SQL types of the columns, as `DECIMAL(15,2)`."""
         return list(self._native.types)
+
+    @property
+    def description(self) -> list[tuple]:
+        """Name and SQL type of each column, and five times None: what DB-API 2.0 asks for."""
+        return [(n, t, *[None] * 5) for n, t in zip(self._native.names, self._native.types)]
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """How many rows and columns there are."""
+        return self._native.rows, len(self._native.names)
 
     def __len__(self) -> int:
         return self._native.rows
+
+    def __iter__(self) -> Iterator[tuple]:
+        for first in range(0, len(self), _TOGETHER):
+            yield from self._rows(first, _TOGETHER)
 
     @property
     def timing(self) -> Timing:
         """Where the time went."""
         return Timing(self._native)
 
-    def __arrow_c_stream__(self, requested_schema=None):
+    def __arrow_c_stream__(self, requested_schema=None) -> object:
         """The rows as a stream of Arrow's C interface. Its types are the result's own."""
         return self._native.stream()
 
-    def arrow(self):
-        """A pyarrow.Table; numbers are not copied."""
+    def arrow(self) -> "pyarrow.Table":
+        """A pyarrow.Table; numbers are not copied: both keep the memory."""
         return _needs("pyarrow", "arrow()").table(self)
 
-    def df(self):
+    def df(self) -> "pandas.DataFrame":
         """A pandas.DataFrame."""
         _needs("pandas", "df()")
         return self.arrow().to_pandas()
 
-    def pl(self):
+    def pl(self) -> "polars.DataFrame":
         """A polars.DataFrame."""
         return _needs("polars", "pl()").DataFrame(self)
 
-    def array(self, name: str):
-        """A column of numbers as an object with `__dlpack__`, which arrays of every library are
-        made of without a copy: numpy.from_dlpack(result.array("x")). It is in host memory, and
-        read-only. Dates are days, times and timestamps microseconds."""
+    def array(self, name: str, masked: bool = False):
+        """A column of numbers in host memory as an `Array`, read-only and not copied:
+        numpy.from_dlpack(result.array("x")).
+
+        Dates are days, times and timestamps microseconds since 1970, each in the width of its SQL
+        type. NULLs are an error, unless `masked` asks for a pair: the values, of which those that
+        are NULL have any value, and an array of bool that is true where there is a value.
+        """
+        return self._arrays(name, masked, False)
+
+    def device_array(self, name: str, masked: bool = False):
+        """`array` in the memory of the device that ran the query: on a GPU an `Array` of CUDA's for
+        CuPy, PyTorch, Numba and others; with the simulator, or `cpu`, one of the host.
+
+        Large columns of results stay on the GPU until they are read on the host, and are not copied
+        here; others are sent. The array is complete: no stream has to wait for it. The GPU's memory
+        stays until the result and all that was made of the array are gone. What others write into it
+        shows in the result.
+        """
+        return self._arrays(name, masked, True)
+
+    def _arrays(self, name: str, masked: bool, on_device: bool):
         names = self._native.names
         if names.count(name) != 1:
             which = "is no" if name not in names else "are several"
             raise Error(f"there {which} column `{name}` in the result", "usage")
-        return self._native.array(names.index(name))
+        at = names.index(name)
+        values = Array(self._native, at, False, on_device)
+        if masked:
+            return values, Array(self._native, at, True, on_device)
+        if missing := self._native.missing(at):
+            raise Error(
+                f"column `{name}` has {missing} NULLs, which an array of numbers cannot hold: "
+                "masked=True gives a mask beside it",
+                "usage",
+            )
+        return values
 
-    def fetchall(self) -> list:
-        """A list of tuples: bool, int, float, Decimal, str, date, time, datetime or None."""
+    def fetchone(self) -> tuple | None:
+        """The next row; None after the last."""
+        rows = self.fetchmany(1)
+        return rows[0] if rows else None
+
+    def fetchmany(self, size: int = 1) -> list[tuple]:
+        """The next rows, `size` at most; none after the last."""
+        if size < 0:
+            raise Error(f"size is a number of rows, not {size}", "usage")
+        with self._lock:
+            rows = self._rows(self._fetched, size)
+            self._fetched += len(rows)
+        return rows
+
+    def fetchall(self) -> list[tuple]:
+        """The rows that were not fetched yet."""
+        return self.fetchmany(len(self))
+
+    def _rows(self, first: int, count: int) -> list[tuple]:
         columns = []
         for at, kind in enumerate(self._native.types):
-            values = self._native.values(at)
+            values = self._native.values(at, first, count)
             convert = _CONVERSIONS.get(kind.split("(")[0])
             if convert:
                 try:
@@ -122,11 +198,6 @@ class Result:
                     ) from None
             columns.append(values)
         return list(zip(*columns))
-
-    def fetchone(self):
-        """The first row, or None."""
-        rows = self.fetchall()
-        return rows[0] if rows else None
 
     def __repr__(self) -> str:
         text = self._native.table(_SHOWN).rstrip("\n")

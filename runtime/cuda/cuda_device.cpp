@@ -11,6 +11,7 @@
 
 #include "libraries/base/system/cancel.h"
 #include "runtime/cuda/staging.h"
+#include "runtime/device/sharing.h"
 #include "runtime/device/streams.h"
 
 namespace rndn::cuda {
@@ -79,7 +80,7 @@ Result<Context> make_context(int ordinal, const std::string& library, ContextKin
   return c;
 }
 
-class CudaDevice final : public device::Device, public device::Streams {
+class CudaDevice final : public device::Device, public device::Streams, public device::Sharing {
  public:
   explicit CudaDevice(Context context) : context_(std::move(context)), driver_(*context_.driver) {
     const Description& d = context_.description;
@@ -97,7 +98,7 @@ class CudaDevice final : public device::Device, public device::Streams {
   }
 
   Result<void> start() {
-    RETURN_IF_ERROR(driver_.check(driver_.cuCtxSetCurrent(context_.context), "cuCtxSetCurrent"));
+    RETURN_IF_ERROR(attach());
     for (StreamPointer* stream : {&stream_, &copies_})
       RETURN_IF_ERROR(driver_.check(driver_.cuStreamCreate(stream, stream_non_blocking), "cuStreamCreate"));
     staging_.emplace(driver_, context_.context);
@@ -105,6 +106,11 @@ class CudaDevice final : public device::Device, public device::Streams {
   }
 
   const device::Info& info() const override { return info_; }
+
+  Result<void> attach() override {
+    return driver_.check(driver_.cuCtxSetCurrent(context_.context), "cuCtxSetCurrent");
+  }
+  int ordinal() const override { return context_.description.ordinal; }
 
   Result<Address> allocate(uint64_t bytes) override {
     ++host_calls_;

@@ -10,8 +10,11 @@
 // Cost: one pass over the file; a field is parsed once, as the column's likeliest type, since a row of the
 // table says which types take all that it takes. Columns of text are only stepped over.
 //
-// Left out: words for missing values (NA, NULL), decimal commas, separators of thousands, times with a
-// zone other than Z, names of months, years of two digits, preambles: such columns are text.
+// Timestamps with more digits than a dt has are microseconds in i64, and mean a time (Meaning); where
+// one of a column has Z or an offset, the column's are in UTC, those without being taken as such.
+//
+// Left out: words for missing values (NA, NULL), decimal commas, separators of thousands, names of
+// zones and months, years of two digits, preambles: such columns are text.
 #include "runtime/data/guess.h"
 
 #include <algorithm>
@@ -51,7 +54,8 @@ struct Candidate {
 
 constexpr size_t format_count = date_separators.size() * std::size(date_orders);
 constexpr size_t first_date = 7, first_dt = first_date + format_count,
-                 candidate_count = first_dt + format_count;
+                 micros = first_dt + format_count,  // of an ISO date
+                 candidate_count = micros + 1;
 
 // In the order in which they are preferred. Integers are i64, not i32: sums of i32 wrap.
 constexpr std::array<Candidate, candidate_count> make_candidates() {
@@ -69,11 +73,15 @@ constexpr std::array<Candidate, candidate_count> make_candidates() {
     const Set dt = Set{1} << (first_dt + f);
     all[first_date + f] = {BasicType::date, format, dt | Set{1} << (first_date + f)};
     all[first_dt + f] = {BasicType::dt, format, dt};
+    if (format == DateFormat())
+      for (Candidate* iso : {&all[first_date + f], &all[first_dt + f]}) iso->takes |= Set{1} << micros;
   }
+  all[micros] = {BasicType::i64, {}, Set{1} << micros};
   return all;
 }
 constexpr std::array<Candidate, candidate_count> candidates = make_candidates();
-constexpr Set every = (Set{1} << candidate_count) - 1, integer = 0b1, real = 0b10;
+constexpr Set every = (Set{1} << candidate_count) - 1, integer = 0b1, real = 0b10,
+              with_time = every & ~((Set{1} << first_dt) - 1);
 
 bool is_digit(char c) { return c >= '0' && c <= '9'; }
 
@@ -90,8 +98,11 @@ bool is_number_word(std::string_view field) {
   return word == "nan" || word == "inf" || word == "infinity";
 }
 
+bool is_micros(const Candidate& candidate) { return &candidate == &candidates[micros]; }
+
 bool fits(const Candidate& candidate, std::string_view field) {
   alignas(16) std::byte value[16];
+  if (is_micros(candidate)) return parse_timestamp(field, value) == ParseStatus::ok;
   const ParseStatus status = parse_value(candidate.type, field, value, candidate.format);
   if (candidate.type != BasicType::i64 && candidate.type != BasicType::f64)
     return status == ParseStatus::ok;
@@ -107,6 +118,7 @@ struct Facts {
   Set set = every;
   bool any = false;          // not blank
   bool number = false;       // one that is no word
+  bool zone = false;         // of a time
   size_t broken = SIZE_MAX;  // offset of the first that is not of the guessed type
   size_t wide = SIZE_MAX;    // and of the first integer beyond i64
 
@@ -128,6 +140,7 @@ struct Facts {
       constexpr size_t digits_of_i64 = 19;
       if (field.size() >= digits_of_i64 && offset < wide) note_wide(field, offset);
     }
+    if (!zone && fit & with_time) zone = has_zone(field);
     if (set & guessed & ~fit) broken = std::min(broken, offset);
     set = fit;
   }
@@ -135,6 +148,7 @@ struct Facts {
     set &= other.set;
     any |= other.any;
     number |= other.number;
+    zone |= other.zone;
     broken = std::min(broken, other.broken);
     wide = std::min(wide, other.wide);
   }
@@ -163,6 +177,7 @@ int choose(const Facts& facts) {
 }
 
 std::string_view type_name(int choice) {
+  if (choice == static_cast<int>(micros)) return "timestamp";
   return hir::basic_type_name(choice < 0 ? BasicType::sym : candidates[choice].type);
 }
 
@@ -441,6 +456,8 @@ class Checker {
       const int choice = choose(facts);
       column.type = choice < 0 ? BasicType::sym : candidates[choice].type;
       if (choice >= 0) column.format = candidates[choice].format;
+      if (choice == static_cast<int>(micros)) column.meaning = Meaning::timestamp;
+      if (choice >= static_cast<int>(first_dt) && facts.zone) column.meaning = Meaning::timestamp_utc;
       const bool real_type = column.type == BasicType::f64;
       if (real_type && facts.wide != SIZE_MAX)
         note("{}: {} is beyond an i64: column `{}` is read as f64, of 53 bits", facts.wide,

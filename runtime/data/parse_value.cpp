@@ -182,7 +182,27 @@ class Digits {
     const int64_t minute = minutes();
     if (!take(':')) return minute * 60'000;
     const int64_t second = minute * 60 + number(2, 0, 59);
-    return second * 1000 + (take('.') ? thousandths() : 0);
+    return second * 1000 + (take('.') ? fraction(3, Rest::zeros) : 0);
+  }
+  int64_t microseconds() {
+    const int64_t minute = minutes();
+    if (!take(':')) return minute * 60'000'000;
+    const int64_t second = minute * 60 + number(2, 0, 59);
+    return second * 1'000'000 + (take('.') ? fraction(6, Rest::cut_off) : 0);
+  }
+  // Minutes that Z or an offset is ahead of UTC; 0 where none stands there.
+  int64_t zone_minutes() {
+    const bool behind = take('-');
+    if (!behind && !take('+')) {
+      take('Z');
+      return 0;
+    }
+    const int64_t hours = number(2, 0, 15);
+    const int64_t minutes = take(':') || !at_end() ? number(2, 0, 59) : 0;
+    return (behind ? -1 : 1) * (hours * 60 + minutes);
+  }
+  void skip_to_time() {
+    if (!take('T')) skip(' ');
   }
   ParseStatus status() const {
     if (!well_formed_ || !text_.empty()) return ParseStatus::malformed;
@@ -190,17 +210,18 @@ class Digits {
   }
 
  private:
-  // One to nine digits of a fraction; those beyond the third must be zeros, so that nothing is lost.
-  int64_t thousandths() {
+  // One to nine digits of a fraction, of which so many count.
+  enum class Rest : uint8_t { zeros, cut_off };  // zeros: nothing else, so that nothing is lost
+  int64_t fraction(size_t places, Rest rest) {
     int64_t value = 0;
     size_t digits = 0;
     for (; digits < 9 && digits < text_.size() && text_[digits] >= '0' && text_[digits] <= '9'; ++digits) {
-      if (digits >= 3 && text_[digits] != '0') return fail();
-      if (digits < 3) value = value * 10 + (text_[digits] - '0');
+      if (digits >= places && rest == Rest::zeros && text_[digits] != '0') return fail();
+      if (digits < places) value = value * 10 + (text_[digits] - '0');
     }
     if (!digits) return fail();
     text_.remove_prefix(digits);
-    for (; digits < 3; ++digits) value *= 10;
+    for (; digits < places; ++digits) value *= 10;
     return value;
   }
   int64_t fail() {
@@ -249,7 +270,8 @@ ParseStatus parse_value(BasicType type, std::string_view text, std::byte* out, D
   Digits digits(text);
   switch (type) {
     case BasicType::boolean: {
-      bool yes = text == "1" || is_word(text, "true"), no = text == "0" || is_word(text, "false");
+      const auto is_any = [&](std::string_view digit, auto... words) { return text == digit || (is_word(text, words) || ...); };
+      const bool yes = is_any("1", "true", "t", "yes"), no = is_any("0", "false", "f", "no");
       if (!yes && !no) return ParseStatus::malformed;
       put<uint8_t>(out, yes);
       return ParseStatus::ok;
@@ -282,9 +304,9 @@ ParseStatus parse_value(BasicType type, std::string_view text, std::byte* out, D
       const int64_t days = digits.days(format);
       int64_t time = 0;
       if (!digits.at_end()) {
-        if (!digits.take('T')) digits.skip(' ');
+        digits.skip_to_time();
         time = digits.milliseconds();
-        digits.take('Z');
+        time -= digits.zone_minutes() * 60'000;
       }
       put(out, days * 86'400'000 + time);
       break;
@@ -293,6 +315,24 @@ ParseStatus parse_value(BasicType type, std::string_view text, std::byte* out, D
     case BasicType::str: return ParseStatus::malformed;
   }
   return digits.status();
+}
+
+ParseStatus parse_timestamp(std::string_view text, std::byte* out) {
+  Digits digits(trim(text));
+  const int64_t days = digits.days({});
+  int64_t time = 0;
+  if (!digits.at_end()) {
+    digits.skip_to_time();
+    time = digits.microseconds();
+    time -= digits.zone_minutes() * 60'000'000;
+  }
+  put(out, days * 86'400'000'000 + time);
+  return digits.status();
+}
+
+bool has_zone(std::string_view text) {
+  const size_t time = text.find(':');  // the offset of a date's last part has no sign before it
+  return time != text.npos && text.find_first_of("+-Z", time) != text.npos;
 }
 
 std::string expectation(BasicType type, DateFormat format) {

@@ -146,7 +146,11 @@ class ColumnReader {
       if (field.text.empty()) validity_of(target)[row] = std::byte{0};
       return std::nullopt;
     }
-    const ParseStatus status = parse_value(column.type, field.text, out, target.schema->format);
+    const Meaning meaning = target.schema->meaning;
+    const bool is_timestamp = column.type == hir::BasicType::i64 && target.schema->type == column.type &&
+                              (meaning == Meaning::timestamp || meaning == Meaning::timestamp_utc);
+    const ParseStatus status = is_timestamp ? parse_timestamp(field.text, out)
+                                            : parse_value(column.type, field.text, out, target.schema->format);
     if (status == ParseStatus::ok) {
       const std::optional<Decimal>& decimal = target.schema->decimal;
       if (!decimal || column.type != hir::BasicType::f64 || decimal->holds(*reinterpret_cast<const double*>(out)))
@@ -168,7 +172,8 @@ class ColumnReader {
     const char* format = status == ParseStatus::malformed ? "expected {} for `{}`, found {}"
                                                           : "{2} does not fit {0} (column `{1}`)";
     return Failure{field.offset, fmt::format(fmt::runtime(format),
-                                             expectation(column.type, target.schema->format),
+                                             expectation(is_timestamp ? hir::BasicType::dt : column.type,
+                                                         target.schema->format),
                                              target.schema->name, quote(field.text))};
   }
 

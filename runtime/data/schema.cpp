@@ -88,6 +88,16 @@ std::vector<std::string_view> type_names() {
 
 constexpr int most_digits = 15;  // that f64 keeps
 
+// Types that HorseIR does not have: what it sees, and what they are in SQL.
+struct MeantType {
+  std::string_view name;
+  hir::BasicType type;
+  Meaning meaning;
+};
+constexpr MeantType meant_types[] = {{"timestamp", hir::BasicType::i64, Meaning::timestamp},
+                                     {"timestamptz", hir::BasicType::i64, Meaning::timestamp_utc},
+                                     {"dt utc", hir::BasicType::dt, Meaning::timestamp_utc}};
+
 // "decimal(15,2)".
 std::optional<Decimal> parse_decimal(const std::string& text) {
   int precision = 0, scale = 0, end = 0;
@@ -212,6 +222,11 @@ class Reader {
       if (!column.decimal)
         return fail("{}: expected decimal(precision,scale) with 1 to {} digits, got `{}`", where, most_digits, type);
       column.type = hir::BasicType::f64;
+    } else if (const auto meant = std::find_if(std::begin(meant_types), std::end(meant_types),
+                                               [&](const MeantType& t) { return t.name == type; });
+               meant != std::end(meant_types)) {
+      column.type = meant->type;
+      column.meaning = meant->meaning;
     } else if (!hir::parse_basic_type(type, column.type)) {
       return fail("{}: unknown type `{}`{}", where, type, alternatives(type, type_names()));
     }
@@ -273,6 +288,8 @@ bool Decimal::holds(double value) const {
 }
 
 std::string type_text(const ColumnSchema& column) {
+  for (const MeantType& t : meant_types)
+    if (t.type == column.type && t.meaning == column.meaning) return std::string(t.name);
   return column.decimal ? fmt::format("decimal({},{})", column.decimal->precision, column.decimal->scale)
                         : std::string(hir::basic_type_name(column.type));
 }

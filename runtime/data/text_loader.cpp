@@ -146,7 +146,7 @@ std::vector<std::string> guess_texts(const Guess& guess) {
 Result<Guess> guess_or_recall(const std::string& path, const SourceOptions& options) {
   const std::string before = options.cache.empty() ? "" : name_and_version(path, version_of(path));
   if (before.empty()) return guess_table(path, options);
-  const std::string entry = cache_entry(options.cache, path, before, "guess");
+  const std::string entry = cache_entry(options.cache, path, before, "types");
   if (const auto texts = read_texts(entry, before); texts && !texts->empty())
     if (Result<Schema> schema = parse_schema((*texts)[0], entry);
         schema && schema->tables.size() == 1)

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "runtime/memory/result_memory.h"
+
 namespace rndn::runtime {
 
 using device::Address;
@@ -14,8 +16,10 @@ uint64_t rounded(uint64_t bytes) { return (std::max<uint64_t>(bytes, 1) + 255) /
 }  // namespace
 
 Result<Address> DeviceMemory::allocate(uint64_t bytes) {
+  ResultMemory* const results = ResultMemory::current();  // which take their part of the device
   while (true) {
-    const bool within = in_use_ <= limit_ && bytes <= limit_ - in_use_;
+    const uint64_t taken = in_use_ + (results ? results->bytes() : 0);
+    const bool within = taken <= limit_ && bytes <= limit_ - taken;
     Result<Address> made = within ? device_.allocate(bytes)
                                   : world_error("the limit of device memory is {} bytes", limit_).as(Cause::device_full);
     if (made) {
@@ -24,7 +28,7 @@ Result<Address> DeviceMemory::allocate(uint64_t bytes) {
       return *made;
     }
     if (made.error().cause != Cause::device_full) return made.error();
-    if (!evict || !evict())
+    if (!(evict && evict()) && !(results && results->give_up()))
       return world_error("{} more bytes do not fit on {}: {} of its {} bytes are in use by this program ({})", bytes,
                          device_.info().name, in_use_, device_.info().memory_bytes, made.error().message)
           .as(Cause::device_full);

@@ -1,8 +1,10 @@
 // Values between host and device. A vector moves when a step needs it on the other side, once: the item then has both. Columns and foreign keys go to
 // memory that the engine keeps, literals to the plan's, everything else to the run's.
+#include <algorithm>
 #include <cstring>
 #include <functional>
 
+#include "runtime/memory/result_memory.h"
 #include "runtime/run/execution.h"
 
 namespace rndn::runtime {
@@ -73,12 +75,17 @@ Result<uint64_t> Run::size_of(Item& v) {
 // --- To the host ---
 
 // Copies what results still lack into mapped memory, all of them with one wait, or two when sizes are not known: a copy of its own costs a wait each.
+// Large vectors of numbers stay on the device where they may (runtime/memory/result_memory.h).
 Result<void> Run::bring_back(std::span<const ItemPtr> results) {
   constexpr uint64_t most = 4 << 20;  // bytes of one vector; larger ones are copied directly
   std::vector<ItemPtr> missing;
+  std::vector<const Item*> columns;  // of tables: nothing looks into them before the results are there
   std::function<void(const ItemPtr&)> collect = [&](const ItemPtr& v) {
     if (v->host) return;
-    for (const ItemPtr& p : v->parts) collect(p);
+    for (const ItemPtr& p : v->parts) {
+      if (v->kind == Item::table) columns.push_back(p.get());
+      collect(p);
+    }
     // What the engine keeps must not hold memory of a run.
     if (v->kind == Item::vector && v->data && !v->mapped_data && !v->column && v->lifetime != Item::of_engine)
       missing.push_back(v);
@@ -102,7 +109,22 @@ Result<void> Run::bring_back(std::span<const ItemPtr> results) {
       v->exact = true;
     }
   }
+  ResultMemory* const stay = ResultMemory::for_results();
+  const auto stays = [&](const Item& v, uint64_t bytes) {
+    return stay && !hir::is_text(v.type) && stay->takes(device_, bytes) &&
+           engine_.memory.in_use() + stay->bytes() + bytes <= engine_.memory.limit() &&
+           std::find(columns.begin(), columns.end(), &v) != columns.end();
+  };
   for (const ItemPtr& v : missing) {
+    const uint64_t plain_bytes = v->capacity * encodings::plain_bytes(v->type);
+    if (stays(*v, plain_bytes)) {
+      ASSIGN_OR_RETURN(const ItemPtr decoded, plain(v));
+      if (auto kept = stay->keep(device_, decoded->data, plain_bytes)) {
+        v->host = reference::vector_from_bytes(v->type, v->capacity, std::move(kept));
+        pending_ = true;
+        continue;
+      }
+    }
     const uint64_t bytes = device_bytes(*v, v->capacity);
     if (bytes == 0 || bytes > most) continue;
     ASSIGN_OR_RETURN(v->mapped_buffer, engine_.mapped.allocate(bytes));

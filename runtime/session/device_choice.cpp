@@ -61,6 +61,7 @@ Result<device::Device*> DeviceChoice::open() {
     say_(fmt::format("note: no usable GPU ({}); running on the simulator for {}\n",
                      gpu.error().message, arch_));
   }
+  if (kind_ == Kind::cuda) return world_error("the GPU cannot be used: the first call that needed it says why");
   ASSIGN_OR_RETURN(device_, open_simulator(arch_));
   return device_.get();
 }

@@ -11,6 +11,7 @@
 
 #include "runtime/data/cache.h"
 #include "runtime/data/sources.h"
+#include "runtime/device/sharing.h"
 #include "runtime/files/files.h"
 #include "runtime/planner/database.h"
 #include "runtime/planner/statements.h"
@@ -19,6 +20,13 @@ namespace rndn::runtime {
 
 namespace {
 namespace fs = std::filesystem;
+
+// Calls come from any thread. A device that is not open opens in the thread that needs it first.
+Result<void> attach(DeviceChoice& choice) {
+  if (choice.is_cpu() || choice.is_starting()) return {};
+  ASSIGN_OR_RETURN(device::Device * device, choice.open());
+  return device::attach(*device);
+}
 
 std::string fallback_warning(const std::string& what) {
   return fmt::format("warning: {} runs on the reference interpreter\n", what);
@@ -122,6 +130,7 @@ void Session::open_tables() {
 
 // What was made of the tables before them goes first.
 Result<void> Session::join_tables() {
+  if (engine_) RETURN_IF_ERROR(attach(*choice_));
   std::vector<std::shared_ptr<data::Source>> all;
   if (given_) all.push_back(given_);
   for (const NamedFile& file : files_) all.push_back(file.source);
@@ -366,6 +375,7 @@ void Session::warn_of_simulation(const hir::Program& program, const reference::T
 }
 
 Result<Session::Outcome> Session::run(const NamedSource& program, const RunOptions& options) {
+  RETURN_IF_ERROR(attach(*choice_));
   const CancelToken token(options.limits, CancelToken::current());
   const CancelScope scope(token);
   return errors_of([&] { return run_within(program, options); });

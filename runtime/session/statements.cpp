@@ -14,6 +14,7 @@
 #include "runtime/arrow_result.h"
 #include "runtime/data/arrow.h"
 #include "runtime/files/files.h"
+#include "runtime/memory/result_memory.h"
 #include "runtime/planner/database.h"
 #include "runtime/planner/recursive.h"
 #include "runtime/print_sql.h"
@@ -127,6 +128,8 @@ Result<Session::Outcome> Session::run_statement(const NamedSource& statement,
   auto command = planner::read_command(span_of(statement), sources_, sink);
   say(render(sink, sources_));
   if (!command) return command.error();
+  std::optional<ResultMemory::OnHost> read_here;
+  if (command->kind != Command::query && command->kind != Command::execute) read_here.emplace();
   return (this->*answer_to(command->kind))(statement, *command, options);
 }
 
@@ -763,6 +766,7 @@ std::string names_of(const std::vector<std::string>& columns) {
 // of UNION are those that are not there yet. A text of its own is planned in each step.
 Result<Session::Outcome> Session::run_recursive(const NamedSource& statement, const planner::RecursiveQuery& query,
                                                 const RunOptions& options) {
+  const ResultMemory::OnHost read_here;
   struct Drops {  // the tables, in any case
     Session& session;
     std::vector<std::string> names;
