@@ -48,6 +48,7 @@ struct Clock {
 };
 constexpr Clock clocks[] = {
     {BasicType::dt, TypeId::timestamp, "1970-01-01T00:00:00.000:dt", BasicType::i64, 1'000},
+    {BasicType::dt, TypeId::timestamptz, "1970-01-01T00:00:00.000:dt", BasicType::i64, 1'000},
     {BasicType::time, TypeId::time, "00:00:00.000:time", BasicType::i32, 1'000},
     {BasicType::second, TypeId::time, "00:00:00:second", BasicType::i32, 1'000'000},
     {BasicType::minute, TypeId::time, "00:00:minute", BasicType::i32, 60'000'000},
