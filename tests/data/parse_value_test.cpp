@@ -137,10 +137,10 @@ void expect_value(BasicType type, const char* text, int64_t expected, DateFormat
 }
 
 TEST(ParseValue, WordsOfBools) {
-  for (const char* yes : {"1", "true", "True", "TRUE", " true "}) expect_value<uint8_t>(BasicType::boolean, yes, 1);
-  for (const char* no : {"0", "false", "False", "FALSE"}) expect_value<uint8_t>(BasicType::boolean, no, 0);
+  for (const char* yes : {"1", "true", "True", "TRUE", " true ", "t", "T", "yes"}) expect_value<uint8_t>(BasicType::boolean, yes, 1);
+  for (const char* no : {"0", "false", "False", "FALSE", "f", "F", "no", "No"}) expect_value<uint8_t>(BasicType::boolean, no, 0);
   uint8_t value;
-  for (const char* wrong : {"t", "yes", "2", "truE1", "Trve", "", "true x", "TRU\x05"})
+  for (const char* wrong : {"y", "n", "ye", "2", "truE1", "Trve", "", "true x", "TRU\x05"})
     EXPECT_EQ(parse_value(BasicType::boolean, wrong, reinterpret_cast<std::byte*>(&value)), ParseStatus::malformed);
 }
 
@@ -164,6 +164,34 @@ TEST(ParseValue, TimesOfDay) {
   EXPECT_EQ(status(BasicType::time, "10:00:00."), ParseStatus::malformed);
   EXPECT_EQ(status(BasicType::time, "10:0"), ParseStatus::malformed);
   EXPECT_EQ(status(BasicType::time, "24:00"), ParseStatus::out_of_range);
+}
+
+TEST(ParseValue, TimestampsAndTheirZones) {
+  constexpr int64_t day = 86'400, at = 19'724 * day + 3 * 3600 + 4 * 60 + 5;  // 2024-01-02 03:04:05
+  const std::string text = "2024-01-02 03:04:05";
+  const auto status = [](const std::string& field, int64_t& value) {
+    return parse_timestamp(field, reinterpret_cast<std::byte*>(&value));
+  };
+  int64_t value = 0;
+  const std::pair<const char*, int64_t> rows[] = {
+      {"", 0},          {"Z", 0},          {"+02", -7200},      {"+0230", -9000},
+      {"-02:30", 9000}, {"+15:59", -57'540}, {"-15:59", 57'540}, {"-00:01", 60}};
+  for (const auto& [zone, seconds] : rows) {
+    expect_value<int64_t>(BasicType::dt, (text + zone).c_str(), (at + seconds) * 1000);
+    expect_value<int64_t>(BasicType::dt, (text + ".25" + zone).c_str(), (at + seconds) * 1000 + 250);
+    EXPECT_EQ(status(text + ".678901" + zone, value), ParseStatus::ok) << zone;
+    EXPECT_EQ(value, (at + seconds) * 1'000'000 + 678'901) << zone;
+    EXPECT_EQ(has_zone(text + zone), *zone != 0) << zone;
+  }
+  for (const char* wrong : {"z", "+2", "+16:00", "+02:60", "+02:", "+02:0", "+02:00:00", " +02", "+", "ZZ", " UTC"})
+    EXPECT_NE(status(text + wrong, value), ParseStatus::ok) << wrong;
+  EXPECT_EQ(status(text + ".000000999", value), ParseStatus::ok);  // cut off
+  EXPECT_EQ(value, at * 1'000'000);
+  EXPECT_EQ(status("2024-01-02", value), ParseStatus::ok);
+  EXPECT_EQ(value, 19'724 * day * 1'000'000);
+  EXPECT_EQ(status("2024-01-02T03:04+01", value), ParseStatus::ok);
+  EXPECT_EQ(value, (at - 5 - 3600) * 1'000'000);
+  EXPECT_FALSE(has_zone("2024-01-02"));
 }
 
 TEST(ParseValue, DatesInEveryFormat) {
