@@ -125,6 +125,7 @@ enum class Operator : uint8_t {
   exact_sum,
   raze,
   cells,
+  cell_begins,
   cell_numbers,
 };
 // Types of arguments for which kernels have code, as a set. Text is there as codes of a domain.

@@ -885,6 +885,11 @@ TypeId gpu_cells(const Call& c) {
   return list_of(c, c[0].type);
 }
 
+TypeId gpu_cell_begins(const Call& c) {
+  if (!is_exactly(c, 0, B::i64)) return c.checker.mismatch(c, "the length of each cell as i64");
+  return basic(c, B::i64);
+}
+
 TypeId gpu_cell_numbers(const Call& c) {
   if (!is_exactly(c, 0, B::i64) || (c.size() == 2 && !is_basic(c, 1)))
     return c.checker.mismatch(c, "the length of each cell as i64, and a vector");

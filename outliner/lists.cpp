@@ -513,9 +513,7 @@ class Flattener : Editing {
   VariableId begins(VariableId lengths) {
     VariableId& known = slot(caches_.begins, lengths);
     if (!is_none(known)) return known;
-    const VariableId no_start = mask(Builtin::lt, {var(lengths), integer(0)});
-    const VariableId ends = number(Builtin::scan_sum, {var(lengths), var(no_start)});
-    return caches_.begins[lengths] = number(Builtin::minus, {var(ends), var(lengths)});
+    return caches_.begins[lengths] = number(Builtin::gpu_cell_begins, {var(lengths)});
   }
   // Per element its cell. like: a vector with as many elements, where there is one.
   VariableId cell_numbers(VariableId lengths, VariableId like = no_variable) {

@@ -234,8 +234,9 @@ class Operators {
   Result<Vector> scan(Scan operation, const Vector& x, const Vector& starts, Memory& memory);
   // i64, one more than there are lengths of cells: where each cell begins when they lie one behind the other, then their end.
   Result<Vector> offsets(const Vector& lengths, Memory& memory);
-  // i64 per element of these cells: the number of its cell. There are as many as `like` has; without it that number costs a wait.
-  Result<Vector> cell_numbers(const Vector& lengths, const Vector* like, Memory& memory);
+  // i64 per element of these cells, which begin at `offsets`: the number of its cell. There are as many as `like` has; without it that number
+  // costs a wait.
+  Result<Vector> cell_numbers(const Vector& lengths, const Vector& offsets, const Vector* like, Memory& memory);
   // bool (u8) per string: the whole string matches (`%`: any run of bytes, `_`: one byte, what the escape character precedes: itself).
   Result<Vector> like(const Strings& strings, std::string_view pattern, Memory& memory,
                       std::optional<char> escape = std::nullopt);

@@ -1,14 +1,16 @@
 // Lists from the lengths of their cells: where the cells lie, and in which cell an element lies.
 //
-// offsets       the running sum of the lengths (scan.cpp) behind a zero
+// offsets       the running sum of the lengths behind a zero: one pass, a tile of lengths per block, with
+//               look-back between tiles (emit.h)
 // cell_numbers  the segments of a flat vector as a number per element (Blelloch, "Vector Models for
 //               Data-Parallel Computing", 1990, 4.3). A block takes tiles of `tile` elements: it
 //               finds the cells of the first and of the last of them by binary search, which are
 //               loads that all lanes share, and every element searches between these two.
-// Costs: lengths are read twice; an element is written once, after log2(cells of its tile) loads
-// that hit the cache.
+// Costs: a length is read once, an offset written once; an element is written once, after log2(cells
+// of its tile) loads that hit the cache.
 // Leaves out: that the lengths are not negative, which the caller knows.
 #include "libraries/operators/fragments.h"
+#include "libraries/operators/groups/accumulate.h"
 #include "libraries/operators/operators.h"
 
 namespace rndn::operators {
@@ -76,32 +78,110 @@ uint32_t build_numbers(ptx::Module& module, std::string_view name, bool wide) {
   return block_threads;
 }
 
+constexpr uint32_t lengths_per_thread = 16, warps = block_threads / 32;
+constexpr uint32_t lengths_tile = block_threads * lengths_per_thread;
+constexpr uint64_t ticket_at = 4096 + 1280;  // in Library::zeroed
+constexpr int64_t before_at = 8, sums_at = 16;  // in shared memory, behind the ticket
+
+// single: there is one tile, and nothing to look back to.
+uint32_t build_offsets(ptx::Module& module, std::string_view name, Type type, bool single) {
+  Builder b(module, std::string(name));
+  b.set_block_size(block_threads);
+  const Parameter lengths_at = b.parameter<U64>("lengths"), n_at = b.parameter<U64>("n");
+  const Parameter slot_at = b.parameter<U64>("slot"), tiles_at = b.parameter<U64>("tiles");
+  const Parameter words_at = b.parameter<U64>("words"), tickets_at = b.parameter<U64>("tickets");
+  const Parameter out_at = b.parameter<U64>("out");
+  auto shared = b.shared<U64>(std::string(name) + "_shared", 2 + warps, 16);
+  const Thread t = thread_of(b);
+  Reg<U32> tile = b.constant<U32>(0);
+  if (!single) {
+    Reg<U32> tiles = b.cvt<U32>(b.ld_param(tiles_at));
+    tile = take_ticket(b, t, b.ld_param(tickets_at), tiles, At(shared));
+  }
+  Reg<U32> n = rows_of(b, slot_at, n_at), last = b.sub(b.max(n, 1u), 1);
+  Reg<U64> lengths = b.ld_param(lengths_at), out = b.ld_param(out_at);
+  Reg<U32> of_warp = b.mad_lo(t.warp, 32 * lengths_per_thread, t.lane);
+  std::vector<Reg<U32>> rows;
+  std::vector<Reg<Pred>> exists;
+  std::vector<Reg<U64>> sums;
+  for (uint32_t k = 0; k < lengths_per_thread; ++k) {
+    rows.push_back(b.add(b.mad_lo(tile, lengths_tile, of_warp), 32 * k));
+    exists.push_back(b.setp(Is::lt, rows[k], n));
+    const At at = element_at(b, lengths, b.min(rows[k], last), width(type));
+    Reg<S64> x = held_element<S64>(b, load_element(b, type, at));
+    sums.push_back(b.selp(Builder::as<U64>(x), b.constant<U64>(0), exists[k]));
+  }
+  Reg<U64> total = b.constant<U64>(0), before = b.constant<U64>(0);
+  for (Reg<U64>& sum : sums) {  // of the warp, up to here
+    sum = b.add(warp_sum(b, t, sum), total);
+    total = b.shfl_sync_64(ShuffleMode::idx, sum, 31u, 31u);
+  }
+  Reg<U32> own = b.add(b.address_of_32(shared, sums_at), b.shl(t.warp, 3u));
+  store_if<U64>(b, b.setp(Is::eq, t.lane, 31u), Space::shared, At(own), total);
+  b.bar_sync();
+  Reg<U64> of_tile = b.constant<U64>(0);
+  for (uint32_t w = 0; w < warps; ++w) {
+    Reg<U64> of_other = b.ld<U64>(Space::shared, At(shared, sums_at + 8 * w));
+    b.when(b.setp(Is::gt, t.warp, w)).add(before, of_other, before);
+    b.add(of_tile, of_other, of_tile);
+  }
+  if (!single) {
+    const At place(shared, before_at);
+    before = b.add(before, look_back(b, t, tile, of_tile, b.ld_param(words_at), place));
+  }
+  Reg<Pred> begins = b.setp(Is::eq, b.or_(tile, t.tid), 0u);
+  store_if<U64>(b, begins, Space::global, At(out), b.constant<U64>(0));
+  for (uint32_t k = 0; k < lengths_per_thread; ++k) {
+    Reg<U64> to = element_address(b, out, rows[k], 8);
+    store_if<U64>(b, exists[k], Space::global, At(to, 8), b.add(before, sums[k]));
+  }
+  b.ret();
+  b.finish();
+  return block_threads;
+}
+
 }  // namespace
 
 Result<Vector> offsets(Library& library, const Vector& lengths, Memory& memory) {
   RETURN_IF_ERROR(check_rows({&lengths, 1}));
-  Vector starts{
-      .type = Type::u8, .data = 0, .size_slot = lengths.size_slot, .capacity = lengths.capacity};
-  ASSIGN_OR_RETURN(starts.data, memory.temporary(std::max<uint64_t>(1, lengths.capacity)));
-  RETURN_IF_ERROR(library.device().fill(starts.data, 0, std::max<uint64_t>(1, lengths.capacity)));
   Vector out{.type = Type::i64, .capacity = lengths.capacity + 1};
   ASSIGN_OR_RETURN(out.data, memory.result(8 * out.capacity));
-  RETURN_IF_ERROR(library.device().fill(out.data, 0, 8));
-  const Vector sums{.type = Type::i64, .data = out.data + 8, .capacity = lengths.capacity};
-  RETURN_IF_ERROR(scan_sums(library, lengths, starts, sums, memory));
+  if (lengths.capacity == 0) {
+    RETURN_IF_ERROR(library.device().fill(out.data, 0, 8));
+    return out;
+  }
+  const uint64_t tiles = tiles_for(lengths.capacity, lengths_tile);
+  const bool single = tiles == 1;
+  Address words = 0, zeroed = 0;
+  if (!single) {
+    ASSIGN_OR_RETURN(words, memory.temporary(8 * tiles));
+    RETURN_IF_ERROR(library.device().fill(words, 0, 8 * tiles));
+    ASSIGN_OR_RETURN(zeroed, library.zeroed());
+  }
+  const Type type = lengths.type;
+  const std::string name =
+      fmt::format("cell_offsets_{}{}", type_name(type), single ? "_single" : "");
+  ASSIGN_OR_RETURN(const Kernel* kernel,
+                   library.kernel(name, [&](ptx::Module& to, std::string_view n) {
+                     return build_offsets(to, n, type, single);
+                   }));
+  Arguments a;
+  a.add(lengths.data).add(lengths.capacity).add(lengths.size_slot).add(tiles).add(words);
+  a.add(zeroed + ticket_at).add(out.data);
+  RETURN_IF_ERROR(library.launch(*kernel, static_cast<uint32_t>(tiles), a,
+                                 lengths.capacity * (width(type) + 8)));
   return out;
 }
 
-Result<Vector> cell_numbers(Library& library, const Vector& lengths, const Vector* like,
-                            Memory& memory) {
-  ASSIGN_OR_RETURN(const Vector ends, offsets(library, lengths, memory));
+Result<Vector> cell_numbers(Library& library, const Vector& lengths, const Vector& offsets,
+                            const Vector* like, Memory& memory) {
   Vector out{.capacity = like ? like->capacity : 0};
   if (!like) {  // how many elements there are
     uint64_t cells = lengths.capacity;
     RETURN_IF_ERROR(library.device().synchronize());
     if (lengths.size_slot)
       RETURN_IF_ERROR(library.device().copy_to_host(&cells, lengths.size_slot, 8));
-    RETURN_IF_ERROR(library.device().copy_to_host(&out.capacity, ends.data + 8 * cells, 8));
+    RETURN_IF_ERROR(library.device().copy_to_host(&out.capacity, offsets.data + 8 * cells, 8));
     if (out.capacity > max_rows)
       return input_error(
           "the cells of a list have {} elements together, and at most {} are possible",
@@ -123,7 +203,7 @@ Result<Vector> cell_numbers(Library& library, const Vector& lengths, const Vecto
                                     return build_numbers(to, n, wide);
                                   }));
   Arguments a;
-  a.add(ends.data).add(lengths.capacity).add(lengths.size_slot);
+  a.add(offsets.data).add(lengths.capacity).add(lengths.size_slot);
   a.add(out.capacity).add(like ? like->size_slot : 0).add(out.data).add(out.size_slot);
   RETURN_IF_ERROR(library.launch(*kernel, library.grid(*kernel, tiles_for(out.capacity, tile)), a,
                                  out.capacity * width(out.type) + lengths.capacity * 8));

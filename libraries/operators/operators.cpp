@@ -135,8 +135,9 @@ Result<Vector> Operators::scan(Scan operation, const Vector& x, const Vector& st
 Result<Vector> Operators::offsets(const Vector& lengths, Memory& memory) {
   return operators::offsets(state_->library, lengths, memory);
 }
-Result<Vector> Operators::cell_numbers(const Vector& lengths, const Vector* like, Memory& memory) {
-  return operators::cell_numbers(state_->library, lengths, like, memory);
+Result<Vector> Operators::cell_numbers(const Vector& lengths, const Vector& offsets, const Vector* like,
+                                       Memory& memory) {
+  return operators::cell_numbers(state_->library, lengths, offsets, like, memory);
 }
 Result<Cells> Operators::unique_cells(const Cells& cells, Memory& memory) {
   return operators::unique_cells(state_->library, cells, memory);

@@ -76,7 +76,8 @@ Result<Vector> pair(Library& library, const Vector& high, const Vector& low, uin
 
 // cells.cpp
 Result<Vector> offsets(Library& library, const Vector& lengths, Memory& memory);
-Result<Vector> cell_numbers(Library& library, const Vector& lengths, const Vector* like, Memory& memory);
+Result<Vector> cell_numbers(Library& library, const Vector& lengths, const Vector& offsets, const Vector* like,
+                            Memory& memory);
 
 // scan.cpp
 // The running sums of integers, where `starts` is not 0 anew, into `out`, whose memory is there: i64s.

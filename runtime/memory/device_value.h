@@ -56,7 +56,7 @@ struct Item {
   std::shared_ptr<const data::Column> column;           // the vector is this column, or
   std::shared_ptr<const data::FileColumn> fields;  // of the column, in a file: a cast reads them anew
   bool foreign_rows = false;                            // the rows that this foreign key refers to, as i64
-  device::Address offsets = 0;                          // cells: u64[capacity + 1]
+  device::Address offsets = 0;                          // cells: u64[capacity + 1]; a vector: those of cells of these lengths, once asked for
   BufferPtr offsets_buffer;
   ItemPtr decoded;     // the same in the plain form, once that was asked for
   ItemPtr translated;  // text: the same in another domain, the last that was asked for

@@ -530,6 +530,7 @@ class Planner {
         return on_columns(Step::append, {0, 1});
       case Operator::tolist: return on_columns(Step::tolist, {0});
       case Operator::cells: return Step::cells;
+      case Operator::cell_begins: return Step::cell_begins;
       case Operator::cell_numbers: return Step::cell_numbers;
       case Operator::scan: return on_columns(Step::scan, {0, 1});
       case Operator::like: return on_columns(Step::like, {0, 1});

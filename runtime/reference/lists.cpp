@@ -169,6 +169,12 @@ Result<Value> cells(Context&, Arguments a) {
   return list(std::move(out));
 }
 
+// GPU.cell_begins(lengths): where each of such cells begins.
+Result<Value> cell_begins(Context&, Arguments a) {
+  ASSIGN_OR_RETURN(const std::vector<uint64_t> offsets, offsets_of("GPU.cell_begins", a[0]));
+  return make<int64_t>(BasicType::i64, std::vector<int64_t>(offsets.begin(), offsets.end() - 1));
+}
+
 // GPU.cell_numbers(lengths, like): per element of such cells, the number of its cell.
 Result<Value> cell_numbers(Context&, Arguments a) {
   ASSIGN_OR_RETURN(const std::vector<uint64_t> offsets, offsets_of("GPU.cell_numbers", a[0]));
@@ -215,6 +221,7 @@ std::span<const BuiltinEntry> list_builtins() {
       {"each", each},
       {"GPU.fold", fold},
       {"GPU.cells", cells},
+      {"GPU.cell_begins", cell_begins},
       {"GPU.cell_numbers", cell_numbers},
       {"each_item", each_pair<Side::item>},
       {"each_left", each_pair<Side::left>},

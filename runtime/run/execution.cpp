@@ -237,6 +237,7 @@ Result<void> Run::step(const Step& s, std::vector<Value>& results) {
     case Step::append:
     case Step::tolist:
     case Step::cells:
+    case Step::cell_begins:
     case Step::cell_numbers:
     case Step::like:
     case Step::sub_string:

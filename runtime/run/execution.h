@@ -257,6 +257,12 @@ class Run {
   Result<void> append(const Step& s);
   Result<void> tolist(const Step& s);
   Result<void> cells(const Step& s);
+  struct CellOffsets {
+    operators::Vector vector;
+    BufferPtr buffer;
+  };
+  Result<CellOffsets> cell_offsets(const ItemPtr& lengths);
+  Result<void> cell_begins(const Step& s);
   Result<void> cell_numbers(const Step& s);
   Result<void> sub_string(const Step& s);
   // --- text_calls.cpp ---

@@ -256,6 +256,7 @@ Result<void> Run::run_operator(const Step& s) {
       case Step::append: return append(s);
       case Step::tolist: return tolist(s);
       case Step::cells: return cells(s);
+      case Step::cell_begins: return cell_begins(s);
       case Step::cell_numbers: return cell_numbers(s);
       case Step::like: return like(s);
       case Step::text_map: return text_map(s);
@@ -796,19 +797,46 @@ Result<void> Run::cells(const Step& s) {
   if ((x->kind != Item::vector && x->kind != Item::cells) || lengths->kind != Item::vector)
     return fall_back(s, "the argument is no vector and no list in one piece", Arguments::perhaps_wrong);
   RETURN_IF_ERROR(to_device(x));
-  ASSIGN_OR_RETURN(const operators::Vector n, column(lengths));
-  OperatorMemory memory(*this, engine_.buffers);
-  auto scope = timings_.measure(library_phase(), "cells");
-  ASSIGN_OR_RETURN(const operators::Vector offsets, sql_->offsets(n, memory));
+  ASSIGN_OR_RETURN(const CellOffsets offsets, cell_offsets(lengths));
   ItemPtr list = parts_item(Item::cells, {x});
   list->type = x->type;
   list->capacity = lengths->capacity;
   list->exact = lengths->exact;
   list->size_slot = lengths->size_slot;
   list->size_buffer = lengths->size_buffer ? lengths->size_buffer : lengths->data_buffer;
-  list->offsets = offsets.data;
-  list->offsets_buffer = memory.buffer(offsets.data);
+  list->offsets = offsets.vector.data;
+  list->offsets_buffer = offsets.buffer;
   assign_result(s, std::move(list));
+  return {};
+}
+
+// Where cells of these lengths begin, and their end. They are made once, and kept with lengths of this run.
+Result<Run::CellOffsets> Run::cell_offsets(const ItemPtr& lengths) {
+  ASSIGN_OR_RETURN(const operators::Vector n, column(lengths));
+  CellOffsets out{{.type = operators::Type::i64, .data = lengths->offsets, .capacity = n.capacity + 1},
+                  lengths->offsets_buffer};
+  if (out.vector.data) return out;
+  OperatorMemory memory(*this, engine_.buffers);
+  auto scope = timings_.measure(library_phase(), "offsets");
+  ASSIGN_OR_RETURN(out.vector, sql_->offsets(n, memory));
+  out.buffer = memory.buffer(out.vector.data);
+  if (lengths->lifetime == Item::of_run) lengths->offsets = out.vector.data, lengths->offsets_buffer = out.buffer;
+  return out;
+}
+
+Result<void> Run::cell_begins(const Step& s) {
+  ASSIGN_OR_RETURN(std::vector<ItemPtr> in, items(s.inputs));
+  if (in[0]->kind != Item::vector) return fall_back(s, "the argument is no vector", Arguments::perhaps_wrong);
+  ASSIGN_OR_RETURN(const CellOffsets offsets, cell_offsets(in[0]));
+  ItemPtr result = new_vector(BasicType::i64, in[0]->capacity, in[0]->exact);
+  result->stored = operators::stored_of(BasicType::i64, operators::Type::i64);
+  result->data = offsets.vector.data;
+  result->data_buffer = offsets.buffer;
+  result->size_slot = in[0]->size_slot;
+  result->size_buffer = in[0]->size_buffer ? in[0]->size_buffer : in[0]->data_buffer;
+  result->size_id = in[0]->size_id;
+  result->ascending = true;
+  assign_result(s, std::move(result));
   return {};
 }
 
@@ -823,9 +851,11 @@ Result<void> Run::cell_numbers(const Step& s) {
     like.capacity = in[1]->capacity;
     if (!in[1]->exact) like.size_slot = in[1]->size_slot;
   }
+  ASSIGN_OR_RETURN(const CellOffsets offsets, cell_offsets(in[0]));
   OperatorMemory memory(*this, engine_.buffers);
   auto scope = timings_.measure(library_phase(), "cell_numbers");
-  ASSIGN_OR_RETURN(operators::Vector made, sql_->cell_numbers(lengths, in.size() == 2 ? &like : nullptr, memory));
+  ASSIGN_OR_RETURN(operators::Vector made,
+                   sql_->cell_numbers(lengths, offsets.vector, in.size() == 2 ? &like : nullptr, memory));
   ItemPtr result = from_vector(made, BasicType::i64, memory);
   if (in.size() == 2) result->size_id = in[1]->size_id;
   assign_result(s, std::move(result));

@@ -1,5 +1,5 @@
 // scan against a plain loop: every type and operation, sizes around the ranges of warps, starts
-// anywhere.
+// anywhere. Offsets of cells and the cells' numbers likewise, of sizes around the tiles.
 #include <bit>
 #include <cmath>
 #include <limits>
@@ -71,7 +71,40 @@ void sizes(test::Bench& bench, Type type) {
     }
 }
 
+template <class T>
+void offsets(test::Bench& bench, Type type) {
+  constexpr size_t tile = 4096;  // lengths of a block (cells.cpp)
+  std::mt19937_64 random(11);
+  for (size_t n : {size_t{0}, size_t{1}, size_t{33}, tile - 1, tile, tile + 1, 3 * tile + 77})
+    for (uint64_t spare : {0, 100, 5000}) {  // the size is on the device, tiles may be empty
+      std::vector<T> lengths(n);
+      for (T& v : lengths) v = static_cast<T>(random() % 7 == 0 ? random() % 100 : random() % 3);
+      std::vector<int64_t> begins{0}, numbers;
+      for (size_t k = 0; k < n; ++k) {
+        begins.push_back(begins.back() + static_cast<int64_t>(lengths[k]));
+        numbers.insert(numbers.end(), static_cast<size_t>(lengths[k]), static_cast<int64_t>(k));
+      }
+      const Vector given = bench.put(type, lengths, spare);
+      auto got = bench.sql->offsets(given, *bench.memory);
+      ASSERT_TRUE(got.ok()) << got.error().message;
+      ASSERT_EQ(got->capacity, n + spare + 1);
+      std::vector<int64_t> is(n + 1);
+      ASSERT_TRUE(bench.device->copy_to_host(is.data(), got->data, 8 * is.size()).ok());
+      ASSERT_EQ(is, begins) << n << " lengths and room for " << spare;
+      auto made = bench.sql->cell_numbers(given, *got, nullptr, *bench.memory);
+      ASSERT_TRUE(made.ok()) << made.error().message;
+      const std::vector<int32_t> cells = bench.get<int32_t>(*made);
+      ASSERT_EQ(std::vector<int64_t>(cells.begin(), cells.end()), numbers);
+    }
+}
+
 class ScanTest : public testing::TestWithParam<const char*> {};
+
+TEST_P(ScanTest, OffsetsOfCells) {
+  test::Bench bench(GetParam());
+  offsets<int64_t>(bench, Type::i64);
+  offsets<int32_t>(bench, Type::i32);
+}
 
 TEST_P(ScanTest, EveryTypeAndSize) {
   test::Bench bench(GetParam());
