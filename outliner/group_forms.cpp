@@ -14,11 +14,12 @@
 // are integers, dates and texts, which are equal where they are not unequal: NaN would be a run of its own. Sums of
 // floats become exact ones, rounded once, which docs/horseir.md allows ("scan_sum"). An order of which anything else is read stays, and with it all of its
 // runs.
-// Distinct values come in another order then: they must be counted, or put in order. They are only rewritten where groups
+// Distinct values come in another order then: they must be counted, grouped, or put in order. They are only rewritten where groups
 // are folded: `unique` is as good as a group that is sorted.
 // Cost: O(orders x statements). Leaves out: programs with control flow in main, variables with several assignments,
 // keys in other directions.
 #include <algorithm>
+#include <map>
 #include <set>
 #include <utility>
 
@@ -146,38 +147,99 @@ class GroupForms : Editing {
     return true;
   }
 
-  // Is it all the same in which order the places u of distinct x come? They are counted, or their values are put in
-  // order and read at places of that order.
+  // Is it all the same in which order the places u of distinct x come, and with them the rows that are read there? Rows
+  // are counted, reduced and grouped by keys that are equal when they look equal, and groups come by their keys; distinct
+  // values are put in order too, and read at places of that order.
   bool in_any_order(VariableId u, VariableId x) const {
-    std::set<VariableId> values, places;
+    // Vectors of those rows, of which some are distinct; places of an order; columns; and what groups of rows have.
+    std::set<VariableId> rows{u}, distinct, places, columns, firsts, members, cells;
+    std::map<VariableId, std::vector<VariableId>> keys;  // by list of columns, by group, and by its first rows
+    const auto in = [](const std::set<VariableId>& of, const Operand& o) {
+      return o.kind == Operand::variable && of.contains(o.variable_id());
+    };
+    const auto ours = [&](const Operand& o) {
+      return in(rows, o) || in(places, o) || in(columns, o) || in(firsts, o) || in(members, o) || in(cells, o) ||
+             (o.kind == Operand::variable && keys.contains(o.variable_id()));
+    };
     bool any = false;
     for (StatementId id : order_) {
       const Statement& s = main_.statements[id];
-      const auto in = [](const std::set<VariableId>& of, const Operand& o) {
-        return o.kind == Operand::variable && of.contains(o.variable_id());
-      };
-      const auto ours = [&](const Operand& o) {
-        return in({u}, o) || in(values, o) || in(places, o);
-      };
       if (std::any_of(s.results.begin(), s.results.end(), ours)) return false;
       if (is_none(s.value)) continue;
-      const auto& operands = main_.expressions[innermost(main_, s.value)].operands;
-      if (std::none_of(operands.begin(), operands.end(), ours)) continue;
+      const Expression& e = main_.expressions[innermost(main_, s.value)];
+      const auto& of = e.operands;
+      if (std::none_of(of.begin(), of.end(), ours)) continue;
       any = true;
       const std::optional<Builtin> b = called_builtin(main_, s);
-      if (b == Builtin::len) continue;
-      const bool plain = s.value == innermost(main_, s.value) && s.targets.size() == 1 &&
+      const bool plain = b && s.value == innermost(main_, s.value) && s.targets.size() == 1 &&
                          s.targets[0].kind == hir::Target::variable && made_[s.targets[0].id] == id;
-      if (!plain || operands.size() != 2 || (in({u}, operands[0]) || in(places, operands[0]))) return false;
+      if (!plain) return false;
       const VariableId target = s.targets[0].variable_id();
-      if (b == Builtin::order && in(values, operands[0]) && !ours(operands[1]))
-        places.insert(target);
-      else if (b == Builtin::index && in({u}, operands[1]) && in({x}, operands[0]) && !is_none(made_[index(x)]))
-        values.insert(target);
-      else if ((b == Builtin::compress || b == Builtin::take) && in(places, operands[1]) && !ours(operands[0]))
-        places.insert(target);
-      else if (b != Builtin::index || !in(values, operands[0]) || !in(places, operands[1]))
-        return false;
+      const auto all_rows = [&] { return std::all_of(of.begin(), of.end(), [&](const Operand& o) { return in(rows, o); }); };
+      switch (*b) {
+        case Builtin::len:
+          if (!in(rows, of[0]) && !in(places, of[0]) && !in(firsts, of[0])) return false;
+          break;
+        case Builtin::sum:
+        case Builtin::min:
+        case Builtin::max:
+          if (!in(rows, of[0])) return false;
+          break;
+        case Builtin::index:
+          if (in(rows, of[1]) && !ours(of[0])) {
+            rows.insert(target);
+            if (of[1].id == index(u) && in({x}, of[0]) && !is_none(made_[index(x)])) distinct.insert(target);
+          } else if (in(firsts, of[1])) {
+            const auto& known = keys.at(of[1].variable_id());
+            if (!in(std::set<VariableId>(known.begin(), known.end()), of[0])) return false;
+          } else if (!in(distinct, of[0]) || !in(places, of[1])) {
+            return false;
+          }
+          break;
+        case Builtin::order:
+          if (!in(distinct, of[0]) || ours(of[1])) return false;
+          places.insert(target);
+          break;
+        case Builtin::compress:
+        case Builtin::take:
+          if (!in(places, of[1]) || ours(of[0])) return false;
+          places.insert(target);
+          break;
+        case Builtin::list:
+        case Builtin::group: {
+          const bool listed = b == Builtin::group && in(columns, of[0]);
+          if (!listed && !all_rows()) return false;
+          std::vector<VariableId> by;
+          if (listed) by = keys.at(of[0].variable_id());
+          else
+            for (const Operand& o : of) by.push_back(o.variable_id());
+          if (!std::all_of(by.begin(), by.end(), [&](VariableId k) { return is_key(k); })) return false;
+          keys[target] = std::move(by);
+          if (b == Builtin::list) columns.insert(target);
+          break;
+        }
+        case Builtin::keys:
+        case Builtin::values: {
+          const auto known = keys.find(of[0].variable_id());
+          if (known == keys.end() || in(columns, of[0]) || in(firsts, of[0])) return false;
+          if (b == Builtin::values) members.insert(target);
+          else
+            keys[target] = known->second, firsts.insert(target);
+          break;
+        }
+        case Builtin::each_right:
+          if (applied_builtin(program_, e) != Builtin::index || !in(rows, of[1]) || !in(members, of[2])) return false;
+          cells.insert(target);
+          break;
+        case Builtin::each: {
+          const std::optional<Builtin> f = applied_builtin(program_, e);
+          const bool counts = f == Builtin::len && (in(members, of[1]) || in(cells, of[1]));
+          const bool reduces = (f == Builtin::sum || f == Builtin::min || f == Builtin::max) && in(cells, of[1]);
+          if (!counts && !reduces) return false;
+          break;
+        }
+        default: return false;
+      }
     }
     return any;
   }

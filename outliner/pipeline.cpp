@@ -41,7 +41,8 @@ Outlined run_once(const hir::Program& program, const Options& options, Diagnosti
   Shapes shapes = analyse_shapes(out.program, *main, out.shapes, sink);
   if (sink.has_errors()) return out;
   if (options.joins && find_enums(out.program, *main, out.shapes, sink, shapes, inlined)) main = &inlined;
-  if (options.tops && find_group_forms(out.program, *main, out.shapes, sink, options, shapes, inlined))
+  // What one makes a group, the next may see as one.
+  while (options.tops && find_group_forms(out.program, *main, out.shapes, sink, options, shapes, inlined))
     main = &inlined;
   if (options.lists && flatten_lists(out.program, *main, out.shapes, sink, options, shapes, inlined)) {
     main = &inlined;

@@ -100,6 +100,10 @@ uint32_t build_offsets(ptx::Module& module, std::string_view name, Type type, bo
   }
   Reg<U32> n = rows_of(b, slot_at, n_at), last = b.sub(b.max(n, 1u), 1);
   Reg<U64> lengths = b.ld_param(lengths_at), out = b.ld_param(out_at);
+  Reg<Pred> begins = b.setp(Is::eq, b.or_(tile, t.tid), 0u);
+  store_if<U64>(b, begins, Space::global, At(out), b.constant<U64>(0));
+  const LabelId done = b.label();
+  b.when(b.setp(Is::eq, n, 0u)).bra_uni(done);
   Reg<U32> of_warp = b.mad_lo(t.warp, 32 * lengths_per_thread, t.lane);
   std::vector<Reg<U32>> rows;
   std::vector<Reg<Pred>> exists;
@@ -129,12 +133,11 @@ uint32_t build_offsets(ptx::Module& module, std::string_view name, Type type, bo
     const At place(shared, before_at);
     before = b.add(before, look_back(b, t, tile, of_tile, b.ld_param(words_at), place));
   }
-  Reg<Pred> begins = b.setp(Is::eq, b.or_(tile, t.tid), 0u);
-  store_if<U64>(b, begins, Space::global, At(out), b.constant<U64>(0));
   for (uint32_t k = 0; k < lengths_per_thread; ++k) {
     Reg<U64> to = element_address(b, out, rows[k], 8);
     store_if<U64>(b, exists[k], Space::global, At(to, 8), b.add(before, sums[k]));
   }
+  b.bind(done);
   b.ret();
   b.finish();
   return block_threads;

@@ -65,6 +65,20 @@ class Generator {
       result(let(fmt::format("@index({}, {})", rarely() ? first : values, order)));
       if (rarely()) result(pick(2) ? values : order);
     }
+    if (pick(2)) {  // rows in any order, of which there are groups
+      const std::string by = let(fmt::format("@index({}, {})", columns[pick(2)], first)),
+                        other = let(fmt::format("@index({}, {})", value(), first));
+      const std::string keys = pick(2) ? by : let(fmt::format("@list({}, {})", by, rarely() ? other : by));
+      const std::string g = let(fmt::format("@group({})", keys)), f = let(fmt::format("@keys({})", g)),
+                        rows = let(fmt::format("@values({})", g));
+      const std::string cells = let(fmt::format("@each_right(@index, {}, {})", other, rows));
+      const char* reductions[] = {"sum", "min", "max", "len"};
+      result(let(fmt::format("@raze({})", let(fmt::format("@each(@{}, {})", reductions[pick(4)], cells)))));
+      result(let(fmt::format("@index({}, {})", rarely() ? other : by, f)));
+      if (pick(2)) result(let(fmt::format("@raze({})", let(fmt::format("@each(@len, {})", rows)))));
+      if (pick(2)) result(let(fmt::format("@sum({})", other)));
+      if (rarely()) result(pick(2) ? other : f);
+    }
     if (results_.empty() || rarely()) result(let(fmt::format("@index(v, {})", first)));
   }
 
