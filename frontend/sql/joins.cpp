@@ -797,10 +797,16 @@ Relation Translator::join(const Node& n) {
            : type == JoinType::right_semi ? JoinType::semi
                                           : JoinType::anti;
   }
+  const bool is_semi = type == JoinType::semi || type == JoinType::anti || type == JoinType::mark;
+  // Rows that values of others are looked up for: several kernels would find out anew which they are.
+  if (is_semi && left.space != one_row &&
+      std::any_of(on.conditions.begin(), on.conditions.end(),
+                  [](const Condition& c) { return !is_equality(c.comparison); }))
+    left = compact(left);
   std::vector<Key> keys = keys_of(on, left, right);
   if (error_) return {};
 
-  if (type == JoinType::semi || type == JoinType::anti || type == JoinType::mark) {
+  if (is_semi) {
     Cell there = mark(left, right, std::move(keys), on);
     if (error_) return {};
     if (type == JoinType::mark) {

@@ -104,3 +104,5 @@ select id from t where case when b > 5 then 'nan'::double else b end in (select 
 select id, a = all (select b from t where b > 100) none, a = all (select b from t) e, a <> all (select b from t where b is not null) n, b >= all (select a from t) g, a < any (select b from t where id > 3) l, a > any (select b from t where id > 4) u from t order by id;
 select id from t where a = all (select a from t where id = 2) or not (b < any (select a from t)) order by id;
 select b, median(case when id < 3 then '-inf'::double else a end)::varchar, median(case when id > 2 then 'inf'::float else a end)::varchar from t group by b order by b;
+select id, count(u.b), sum(u.b), min(u.w), max(u.s) from t left join u on t.id = u.k group by id order by id;
+select id, count(u.k), avg(u.w), max(u.b) from t left join u on t.id = u.k where t.a is not null group by id order by id;
