@@ -164,7 +164,7 @@ TEST(ProbeCountersTest, Like) {
     texts.push_back(text);
   }
   const Strings strings = c.bench.put(texts);
-  c.expect_at_most(texts.size(), {1, 546, 17.3},
+  c.expect_at_most(texts.size(), {1, 404, 17.3},
                    [&] { return c.bench.sql->like(strings, "%special%requests%", *c.bench.memory); });
 }
 

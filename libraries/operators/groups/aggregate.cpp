@@ -1,6 +1,6 @@
 // group, gathers and reductions of groups as one operator (operators/api.h): no list of rows is built.
 //
-// few keys         ... are told from known bounds: tables in shared memory (few_groups.cpp), where the groups that occur fit into them
+// few keys         ... are told from bounds, measured where none are known or these are wider than there are rows: tables in shared memory (few_groups.cpp), where the groups that occur fit into them
 // few rows         the sort of one launch (small_sort.cpp), then a warp per group
 // ascending key    no sort; one pass over the rows (segments.cpp)
 // distinct values  rows sorted by the keys and the value, whatever the above
@@ -242,6 +242,10 @@ Result<Aggregates> aggregate(Library& library, std::span<const Vector> keys, std
     }
   }
   if (!done) {
+    // Bounds wider than there are rows are often those of a type or a count: what keys there are is worth a pass.
+    if (!ascending && !hash)
+      for (Part& p : parts)
+        if (p.known() && p.span() > rows.capacity) p.low = 1, p.high = 0;
     const bool unknown = !all_known();
     if (counted) parts.push_back(make_part(*counted, true));
     std::vector<Part> none;

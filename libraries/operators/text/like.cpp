@@ -7,11 +7,12 @@
 //
 // Behind an escape character `%` and `_` stand for themselves.
 // One kernel serves all patterns: pieces are data (a record each, below), so that a new pattern costs no compilation. A thread takes a
-// string and reads it in aligned words of four bytes. Four places are tested at once: the word, and the word moved by one, two and three
-// bytes, each compared with one of the piece's first four bytes repeated four times; the bytes that stay zero in the union are the places
-// where these agree. Bytes five and on are compared one by one at those places only.
+// string and reads it in aligned words of eight bytes, which pads consist of, three words ahead of the one that is looked at: lanes are at
+// different places of their memory sectors, so that some lane of a warp waits at nearly every word. Four places are tested at once: four
+// bytes, and these moved by one, two and three bytes, each compared with one of the piece's first four bytes repeated four times; the bytes
+// that stay zero in the union are the places where these agree. Bytes five and on are compared one by one at those places only.
 // Strings that follow each other in the pad are read by neighbouring lanes, so that the words of a warp come from few cache lines.
-// Nothing beyond a string's last byte is read. Cost per string: O(length) times the pieces that are reached.
+// Bytes beyond a string's last are read, but no place reaches them. Cost per string: O(length) times the pieces that are reached.
 // Leaves out: several lanes for one long string.
 #include <algorithm>
 #include <cstring>
@@ -88,26 +89,21 @@ Pattern compile(std::string_view pattern, std::optional<char> escape) {
   return out;
 }
 
-// The aligned word at `at`, where the string's byte `position` (which may be up to 3 before its first) lies; bytes from `length` on are 0.
-void load_word(Builder& b, Reg<U64> at, int64_t offset, Reg<S32> position, Reg<S32> length, Reg<U32> into) {
-  const LabelId done = b.label(), part = b.label();
-  Reg<S32> left = b.sub(length, position);
-  if (offset) b.sub(left, static_cast<int32_t>(offset), left);
-  b.when(b.setp(ptx::Compare::lt, left, 4)).bra(part);
-  b.ld<U32>(Space::global, {.cache = ptx::Cache::nc}, At(at, offset), into);
-  b.bra(done);
-  b.bind(part);
-  b.assign(into, 0);
-  const LabelId no_pair = b.label();
-  b.when(b.setp(ptx::Compare::le, left, 0)).bra(done);
-  b.when(b.setp(ptx::Compare::eq, b.and_(left, 2), 0)).bra(no_pair);
-  b.cvt<U32>(b.ld_nc<ptx::U16>(At(at, offset)), into);
-  b.bind(no_pair);
-  b.when(b.setp(ptx::Compare::eq, b.and_(left, 1), 0)).bra(done);
-  Reg<U32> before = b.and_(Builder::as<U32>(left), 2);
-  Reg<U32> byte = b.cvt<U32>(b.ld_nc<ptx::U8>(At(b.add(at, b.cvt<U64>(before)), offset)));
-  b.or_(into, b.shl(byte, b.shl(before, 3)), into);
-  b.bind(done);
+// The aligned word of eight bytes at `at` + `offset`, or the last one that counts, where that is before.
+Reg<U64> load_word(Builder& b, Reg<U64> at, int32_t offset, Reg<S32> last) {
+  return b.ld_nc<U64>(At(b.add(at, b.cvt<U64>(b.min(last, offset)))));
+}
+
+// The high bit of each of four bytes where the piece's first four agree: of `word`, and what follows.
+Reg<U32> hits_of(Builder& b, Reg<U32> word, Reg<U32> following, std::span<const Reg<U32>> bytes,
+                 std::span<const Reg<U32>> masks) {
+  Reg<U32> differs = b.and_(b.xor_(word, bytes[0]), masks[0]);
+  for (uint32_t k = 1; k < 4; ++k) {
+    Reg<U32> moved = b.prmt(word, following, 0x3210 + 0x1111 * k);
+    differs = b.or_(differs, b.and_(b.xor_(moved, bytes[k]), masks[k]));
+  }
+  Reg<U32> low = b.add(b.and_(differs, 0x7F7F7F7Fu), 0x7F7F7F7Fu);
+  return b.not_(b.or_(low, differs));  // its other bits are left to who reads it
 }
 
 uint32_t build_like(ptx::Module& module, std::string_view name) {
@@ -156,25 +152,23 @@ uint32_t build_like(ptx::Module& module, std::string_view name) {
     const LabelId next_word = b.label(), word_done = b.label(), next_hit = b.label(), hits_done = b.label(),
                   next_byte = b.label(), rest_done = b.label();
     Reg<U64> first = b.add(text, b.cvt<U64>(lowest));
-    Reg<U32> skip = b.and_(b.cvt<U32>(first), 3);
+    Reg<U32> skip = b.and_(b.cvt<U32>(first), 7);
     Reg<U64> at = b.sub(first, b.cvt<U64>(skip));
     Reg<S32> place = b.sub(lowest, Builder::as<S32>(skip));
-    Reg<U32> considered = b.shl(b.constant<U32>(0x80808080u), b.shl(skip, 3));
-    Reg<U32> word = b.reg<U32>(), following = b.reg<U32>();
+    // From `at` to the last word that a place reads.
+    Reg<S32> last = b.and_(b.sub(b.sub(b.add(highest, size), place), 1), ~7);
+    Reg<U64> considered = b.shl(b.constant<U64>(0x8080808080808080u), b.shl(skip, 3));
     Reg<U32> state = b.constant<U32>(0);  // 1: found, 2: there is no place
-    load_word(b, at, 0, place, length, word);
+    Reg<U64> word = b.ld_nc<U64>(At(at)), following = load_word(b, at, 8, last),
+             third = load_word(b, at, 16, last);
     b.bind(next_word);
-    load_word(b, at, 4, place, length, following);
-    Reg<U32> differs = b.and_(b.xor_(word, bytes4[0]), masks4[0]);
-    for (uint32_t k = 1; k < 4; ++k) {
-      Reg<U32> moved = b.prmt(word, following, 0x3210 + 0x1111 * k);
-      differs = b.or_(differs, b.and_(b.xor_(moved, bytes4[k]), masks4[k]));
-    }
-    // The high bit of every byte of `differs` that is 0.
-    Reg<U32> low = b.add(b.and_(differs, 0x7F7F7F7Fu), 0x7F7F7F7Fu);
-    Reg<U32> hits = b.and_(b.not_(b.or_(low, differs)), considered);
+    Reg<U64> fourth = load_word(b, at, 24, last);
+    const auto [low, high] = b.unpack(word);
+    const Reg<U32> above = b.cvt<U32>(following);
+    Reg<U64> hits = b.and_(b.pack<U64>(hits_of(b, low, high, bytes4, masks4), hits_of(b, high, above, bytes4, masks4)),
+                           considered);
     b.bind(next_hit);
-    b.when(b.setp(ptx::Compare::eq, hits, 0)).bra(hits_done);
+    b.when(b.setp(ptx::Compare::eq, hits, uint64_t{0})).bra(hits_done);
     Reg<U32> byte = b.shr(b.clz(b.brev(hits)), 3);
     b.add(place, Builder::as<S32>(byte), found);
     Reg<Pred> beyond = b.setp(ptx::Compare::gt, found, highest);
@@ -201,13 +195,16 @@ uint32_t build_like(ptx::Module& module, std::string_view name) {
     b.assign(state, 1);
     b.bind(hits_done);
     b.when(b.setp(ptx::Compare::ne, state, 0)).bra(word_done);
-    b.add(place, 4, place);
+    b.add(place, 8, place);
     Reg<Pred> no_more = b.setp(ptx::Compare::gt, place, highest);
     b.when(no_more).constant<U32>(2, state);
     b.when(no_more).bra(word_done);
-    b.add(at, 4, at);
+    b.add(at, 8, at);
+    b.sub(last, 8, last);
     b.mov(following, word);
-    b.assign(considered, 0x80808080u);
+    b.mov(third, following);
+    b.mov(fourth, third);
+    b.constant<U64>(0x8080808080808080u, considered);
     b.bra(next_word);
     b.bind(word_done);
     b.when(b.setp(ptx::Compare::eq, state, 2)).bra(refused);
