@@ -23,6 +23,8 @@ class SchemaView {
   virtual bool find_column(std::string_view table, std::string_view column, Column& out) const = 0;
   virtual std::vector<std::string_view> table_names() const = 0;
   virtual std::vector<std::string_view> column_names(std::string_view table) const = 0;
+  // Where the tables come from, said beside one that is not there. Empty: from where they were asked for.
+  virtual std::string_view origin() const { return {}; }
 };
 
 struct Options {

@@ -517,8 +517,9 @@ TypeId load_table(const Call& c) {
   const SchemaView* schema = c.checker.options.schema;
   const std::string* name = literal_text(c[0]);
   if (!schema || !name || schema->has_table(*name)) return types.table();
-  c.checker.sink->error("unknown-table", c[0].span, "the schema has no table `{}`{}", *name,
-                        others(*name, schema->table_names()));
+  auto report = c.checker.sink->error("unknown-table", c[0].span, "the schema has no table `{}`{}", *name,
+                                      others(*name, schema->table_names()));
+  if (!schema->origin().empty()) report.note({}, "{}", schema->origin());
   return no_type;
 }
 
@@ -550,7 +551,8 @@ TypeId column_type(const Call& c, const std::string& name) {
   } else {
     return types.wildcard();
   }
-  c.checker.sink->error("unknown-column", c[1].span, "{} has no column `{}`{}", where, name, others(name, known));
+  auto report = c.checker.sink->error("unknown-column", c[1].span, "{} has no column `{}`{}", where, name, others(name, known));
+  if (c.table->kind == TableFact::loaded && !schema->origin().empty()) report.note({}, "{}", schema->origin());
   return no_type;
 }
 

@@ -120,6 +120,10 @@ int run_programs(const std::vector<NamedSource>& programs, const Flags& flags, s
 Result<std::string> emit_program(const NamedSource& program, const Flags& flags, const std::string& stage,
                                  const data::Schema& schema, bool of_query = false);
 
+// What `rndn help TOPIC` prints: of a builtin, of `sql`, or, where it is empty, of all builtins. With a
+// program, words that are its commands are told apart.
+Result<std::string> help_text(const std::string& topic, const CLI::App* program = nullptr);
+
 // Each command declares its flags and gives what runs when it was chosen.
 struct Command {
   virtual ~Command() = default;

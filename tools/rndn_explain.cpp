@@ -38,7 +38,9 @@ class ExplainCommand final : public Command {
     options->until = runtime::Stage::typed;
     auto source = open_data(source_names(flags_), flags_);
     if (!source) return fail(source.error());
-    data::Schema schema = *source ? (*source)->schema() : tpch::schema();
+    auto named = *source ? Result<data::Schema>((*source)->schema()) : open_schema(flags_);
+    if (!named) return fail(named.error());
+    const data::Schema schema = *std::move(named);
     options->schema = &schema;
     auto files = read_programs(paths_);
     if (!files) return fail(files.error());

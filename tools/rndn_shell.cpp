@@ -35,12 +35,29 @@ constexpr const char* help =
     ".time on|off          a timing tree after each program\n"
     ".format F             of results: table, csv, json\n"
     ".repeat N             runs of each program\n"
-    ".help                 this text\n"
+    ".help [BUILTIN|sql]   this text; what a builtin of HorseIR does; what SQL may hold\n"
     ".quit                 end (so does the end of the input)\n"
     "A line that begins with a dot is a command, also within a program.\n";
 
 constexpr std::string_view commands[] = {".cancel", ".query",  ".hir",    ".sql",  ".tables", ".schema",
                                          ".explain", ".time", ".format", ".repeat", ".help", ".quit"};
+
+// Commands that are also known by a word of their own, a semicolon behind it or not.
+struct Word {
+  std::string_view word, command;
+};
+constexpr Word words_of_commands[] = {{"help", ".help"}, {"?", ".help"},    {"\\?", ".help"},
+                                      {"\\h", ".help"},  {"quit", ".quit"}, {"exit", ".quit"},
+                                      {"\\q", ".quit"},  {"\\d", ".tables"}};
+// The line as a command; empty: it is none of these.
+std::string as_command(std::string_view line) {
+  if (line.ends_with(';')) line.remove_suffix(1);
+  const size_t space = line.find(' ');
+  for (const Word& known : words_of_commands)
+    if (line.substr(0, space) == known.word && (space == line.npos || known.command == ".help"))
+      return std::string(known.command) + std::string(line.substr(std::min(space, line.size())));
+  return {};
+}
 
 // How many braces are open after `line`, outside comments, texts and characters.
 class Braces {
@@ -88,7 +105,7 @@ std::string not_a_program(std::string_view line) {
   std::string hint;
   for (std::string_view command : commands)
     if (command.substr(1) == word) hint = fmt::format("; did you mean `{}`?", command);
-  if (word == "exit" || word == "q") hint = "; did you mean `.quit`?";
+  if (word == "q") hint = "; did you mean `.quit`?";
   return fmt::format("`{}` begins no program{} (.help says what can be typed here)", word, hint);
 }
 
@@ -142,13 +159,15 @@ class ShellCommand final : public Command {
     char* line = nullptr;
     size_t room = 0;
     while (read_line(line, room)) {
-      const std::string_view words = trim(line);
+      std::string_view words = trim(line);
       if (!query_.empty() && !words.starts_with('.')) {
         query_ += line;
         run_queries(false);
         continue;
       }
       const bool fresh = !begun_ && !braces_.in_comment();
+      const std::string meant = fresh ? as_command(words) : "";
+      if (!meant.empty()) words = meant;
       if (fresh && takes_sql_ && (words.starts_with("--") || planner::begins_sql(words))) {
         forget();
         query_ = line;
@@ -294,8 +313,12 @@ class ShellCommand final : public Command {
     const unsigned long number = std::strtoul(argument.c_str(), &end, 10);
     const bool is_number = !argument.empty() && argument[0] >= '0' && argument[0] <= '9' && *end == 0;
     runtime::Format format;
-    if (name == ".help") {
+    if (name == ".help" && argument.empty()) {
       std::fputs(help, stderr);
+    } else if (name == ".help") {
+      auto text = help_text(argument);
+      if (!text) return failed(text.error());
+      if (auto written = write(*text); !written) failed(written.error());
     } else if (name == ".cancel" && argument.empty()) {
       forget();
     } else if (name == ".tables" && argument.empty()) {

@@ -40,7 +40,12 @@ Result<std::shared_ptr<data::Source>> open_data(const data::SourceNames& names,
 
 Result<data::Schema> open_schema(const Flags& flags) {
   const data::SourceNames names = source_names(flags);
-  if (names.empty()) return tpch::schema();
+  if (names.empty()) {
+    data::Schema schema = tpch::schema();
+    schema.assumed =
+        "without --data the tables are TPC-H's: --data FILE or FOLDER, or --table NAME=FILE, names yours";
+    return schema;
+  }
   return data::open_schema(names, schemes(), source_options(), file_cache(flags));
 }
 

@@ -161,7 +161,7 @@ class Estimates {
         for (NodeId child : children.subspan(1)) leaving(child, joined);
         return Origins(in.size());
       case Operator::cte_ref: return ctes_[n.cte];
-      case Operator::one_row: return {};
+      case Operator::one_row: return Origins(1);
       case Operator::no_rows:
       case Operator::values: return Origins(n.types.count);
       case Operator::order:

@@ -701,7 +701,13 @@ class Reader {
     n.count = static_cast<uint64_t>(count);
   }
 
+  void refuse_sample() {
+    fail("samples (TABLESAMPLE, USING SAMPLE) have no translation: LIMIT takes the first rows");
+  }
+
   void scan(const Json& json, Node& n, size_t depth) {
+    if (const Json* sample = field(json, "sample_options"); sample && !sample->is_null())
+      return refuse_sample();
     const Json* data = field(json, "function_data");
     n.table = data ? text_of(*data, "table") : std::string();
     const std::string function = last_name(json);
@@ -934,6 +940,10 @@ class Reader {
   NodeId unnested_table(const Json& json, size_t depth) {
     const Json &parameters = list(json, "parameters"), &columns = list(json, "column_indexes");
     const Json* filters = field(json, "table_filters");
+    if (!list(json, "children").empty())
+      return fail("UNNEST in FROM of another table's columns has no translation; it has one in SELECT: SELECT a, "
+                  "unnest(..) FROM t"),
+             NodeId{};
     if (parameters.size() != 1 || !list(json, "projection_ids").empty() || (filters && !filters->empty()))
       return fail("UNNEST with filters or several lists as a table has no translation"), NodeId{};
     return node(values_of(std::vector<const Json*>(std::max<size_t>(1, columns.size()), &parameters[0]), false), depth + 1);
@@ -948,6 +958,10 @@ class Reader {
     if (name == "LOGICAL_GET" && field(json, "qname") && last_name(json) == "unnest")
       return unnested_table(json, depth);
     const size_t row = find_row(operators, name);
+    if (name == "LOGICAL_SAMPLE") return refuse_sample(), NodeId{};
+    if (name == "LOGICAL_RECURSIVE_CTE")
+      return fail("WITH RECURSIVE within a query has no translation: it stands where the statement begins"),
+             NodeId{};
     if (row == std::size(operators))
       return fail("the operator {} has no translation", name.empty() ? "without a type" : name),
              NodeId{};

@@ -112,7 +112,11 @@ Relation Translator::relation(NodeId id) {
     case Operator::intersect: return set_operation(n);
     case Operator::cte: return cte(n);
     case Operator::cte_ref: return cte_ref(n);
-    case Operator::one_row: return {};
+    case Operator::one_row: {  // with the column that the planner counts and nothing reads
+      Relation out;
+      out.columns.push_back(null_of({TypeId::boolean}));
+      return out;
+    }
     case Operator::no_rows: return no_rows(plan_.of(n.types));
     case Operator::values: return values(n);
   }

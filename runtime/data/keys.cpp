@@ -163,7 +163,8 @@ Result<std::shared_ptr<Bytes>> find_foreign_rows(const Column& child, const Colu
     return input_error("{}: {} stands a second time in `{}`, which `{}` refers to", describe(true, repeated),
                        value_text(parent, repeated), names.parent, names.child);
   if (missing != no_row)
-    return input_error("{}: {} of `{}` is not in `{}`", describe(false, missing), value_text(child, missing),
+    return input_error("{}: {} of `{}` is not in `{}`, to which schema.json says that it refers: without that "
+                       "foreign key an outer join keeps the row", describe(false, missing), value_text(child, missing),
                        names.child, names.parent);
   return rows;
 }

@@ -68,6 +68,7 @@ struct TableSchema {
 class Schema : public hir::SchemaView {
  public:
   std::vector<TableSchema> tables;
+  std::string assumed;  // what is said of it where nobody named it (origin)
 
   const TableSchema* find(std::string_view table) const;  // null: none
   // The same with an input error that names what exists.
@@ -78,6 +79,7 @@ class Schema : public hir::SchemaView {
   bool find_column(std::string_view table, std::string_view column, Column& out) const override;
   std::vector<std::string_view> table_names() const override;
   std::vector<std::string_view> column_names(std::string_view table) const override;
+  std::string_view origin() const override { return assumed; }
 };
 
 // The column's type as schema.json has it: "i32", "decimal(15,2)".

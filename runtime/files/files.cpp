@@ -154,6 +154,7 @@ struct CopyOptions {
   bool is_arrow = false;  // and no text
 };
 Result<CopyOptions> options_of(std::string_view path, const std::string& given) {
+  const std::string_view given_path = path;
   std::string all = given;
   std::vector<std::string> words;  // outside of strings
   bool in_string = false, goes_on = false;
@@ -185,9 +186,18 @@ Result<CopyOptions> options_of(std::string_view path, const std::string& given) 
       add("compression", packed);
       path = path.substr(0, path.rfind('.'));
     }
-  const bool is_json =
-      path.ends_with(".json") || path.ends_with(".jsonl") || path.ends_with(".ndjson");
-  add("format", path.ends_with(".parquet") ? "parquet" : is_json ? "json" : "csv");
+  static constexpr std::pair<std::string_view, std::string_view> written[] = {
+      {".parquet", "parquet"}, {".json", "json"}, {".jsonl", "json"}, {".ndjson", "json"},
+      {".csv", "csv"},         {".tsv", "csv"},   {".tbl", "csv"},    {".txt", "csv"},
+      {"", "csv"}};
+  const std::string suffix = std::filesystem::path(path).extension().string();
+  const auto* known = std::find_if(std::begin(written), std::end(written),
+                                   [&](const auto& row) { return row.first == suffix; });
+  if (known != std::end(written))
+    add("format", known->second);
+  else if (!is_given("format"))
+    return input_error("COPY TO `{}`: `{}` tells no format; write (FORMAT csv), parquet, json or arrow",
+                       given_path, suffix);
   return CopyOptions{all};
 }
 

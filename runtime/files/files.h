@@ -36,9 +36,17 @@ Result<std::shared_ptr<data::Source>> open_call(const std::string& function,
                                                 const std::string& table,
                                                 const data::SourceOptions& options);
 
+// Options of the readers and of COPY that people ask for most, each with a value; DuckDB 2.0.1 has more.
+struct FileOption {
+  std::string_view of;     // "read_csv", "COPY to .parquet"
+  std::string_view value;  // "header = true"
+  std::string_view meaning;
+};
+std::span<const FileOption> file_options();
+
 // Writes what the stream has: as Arrow IPC, or by DuckDB's COPY, whose options are given as SQL has
 // them; a format and a compression that they do not name are told by the path's end (.arrow,
-// .parquet, .jsonl.gz; else csv). The file takes its place when it is complete.
+// .parquet, .jsonl.gz, .csv, none: csv; any other is an error). The file takes its place when it is complete.
 Result<void> write(ArrowArrayStream* stream, const std::string& path, const std::string& options);
 
 }  // namespace rndn::files

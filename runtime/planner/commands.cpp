@@ -137,6 +137,28 @@ std::vector<Parameter> parameters_of(std::string_view text) {
 
 }  // namespace
 
+std::span<const StatementForm> statement_forms() {
+  static constexpr StatementForm forms[] = {
+      {"SELECT .., WITH .., VALUES .., FROM ..", "a query; FROM takes tables, 'file', 'folder' and 'pattern'"},
+      {"SHOW TABLES", "names, numbers of columns, rows where they are known"},
+      {"DESCRIBE table, 'file' or query", "columns and types; no data is read"},
+      {"SUMMARIZE table or 'file'", "per column: rows, values, ends, average, distinct values"},
+      {"EXPLAIN query", "its plan, program and kernels"},
+      {"EXPLAIN ANALYZE query", "its plan, and where the time of a run went"},
+      {"COPY table or (query) TO 'file' (options)", "a file, by its suffix or FORMAT"},
+      {"CREATE [OR REPLACE] [TEMP] TABLE [IF NOT EXISTS] t [(columns)] AS query", "a table of this session"},
+      {"CREATE [OR REPLACE] [TEMP] VIEW [IF NOT EXISTS] t [(columns)] AS query",
+       "a view, planned where it is named"},
+      {"CREATE [OR REPLACE] TYPE [IF NOT EXISTS] t AS ENUM ('a', ..)", "texts in an order, for casts"},
+      {"INSERT INTO t [(columns)] query", "rows of a table that a statement made, cast to its types"},
+      {"DROP TABLE, VIEW or TYPE [IF EXISTS] t", "what a statement made is gone"},
+      {"PREPARE name AS query", "a query with ? or $1 where values will stand"},
+      {"EXECUTE name(value, ..)", "the query with the values"},
+      {"DEALLOCATE name", "the prepared query is gone"},
+  };
+  return forms;
+}
+
 Result<Command> read_command(Span statement, const SourceManager& sources, DiagnosticSink& sink) {
   const std::string_view text = sources.text(statement);
   Reader in(text);
@@ -154,6 +176,12 @@ Result<Command> read_command(Span statement, const SourceManager& sources, Diagn
     command.name = in.name();
     command.name_place = place(begin, end);
     return !command.name.empty();
+  };
+  auto read_name_or_path = [&] {
+    if (read_name()) return true;
+    command.name = in.text();
+    command.is_path = !command.name.empty();
+    return command.is_path;
   };
   // The names up to the closing parenthesis.
   auto read_columns = [&] {
@@ -173,10 +201,10 @@ Result<Command> read_command(Span statement, const SourceManager& sources, Diagn
     rest();
     if (in.word("select") || in.word("with") || in.word("from") || in.word("values"))
       return command;
-    if (!read_name()) return expected("a table or a query");
+    if (!read_name_or_path()) return expected("a table, a file in quotes or a query");
   } else if (in.word("summarize")) {
     command.kind = Command::summarize;
-    if (!read_name()) return expected("a table");
+    if (!read_name_or_path()) return expected("a table or a file in quotes");
   } else if (in.word("explain")) {
     command.kind = in.word("analyze") ? Command::explain_analyze : Command::explain;
     rest();

@@ -44,6 +44,7 @@ struct Command {
     drop_type
   } kind = query;
   std::string name;  // of a table or a prepared statement; empty: none
+  bool is_path = false;  // the name is a file's, in quotes
   Span name_place{};
   uint32_t rest = 0, rest_end = 0;  // where the query in it begins and, of COPY, ends, in the file
   std::string path, options;        // COPY
@@ -52,6 +53,12 @@ struct Command {
   std::vector<std::string> columns;  // of CREATE and INSERT; empty: none are named
   std::vector<std::string> values;  // EXECUTE, CREATE TYPE: as the text has them
 };
+
+// The statements, for people: their forms, and what they answer.
+struct StatementForm {
+  std::string_view form, answer;
+};
+std::span<const StatementForm> statement_forms();
 
 // One statement of a file. What is wrong with it goes to `sink`; the error is empty then.
 Result<Command> read_command(Span statement, const SourceManager& sources, DiagnosticSink& sink);

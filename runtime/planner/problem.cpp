@@ -70,6 +70,8 @@ constexpr Known known[] = {
      "files are read by their names, FROM 'x.parquet', and by read_parquet, read_csv and read_json"},
     {"LOGICAL_EXPLAIN", "sql-statement",
      "`EXPLAIN` is no query: `--emit plan` and `rndn explain` show what becomes of one"},
+    {"cannot plan statement of type MULTI", "sql-statement",
+     "PIVOT needs the values that become columns: PIVOT t ON k IN ('a', 'b') USING sum(v)"},
     {"does not support serialization", "sql-statement",
      "the planner gives no plan for this kind of statement"},
 };
@@ -118,8 +120,18 @@ void report_problem(const std::string& answer, Span statement, const Views& view
     const std::vector<std::string> candidates =
         is_table ? names.tables : split(text_of(json, "candidates"), ",");
     const std::vector<std::string_view> views(candidates.begin(), candidates.end());
-    auto report = sink.error("sql-name", place, "there is no {} `{}`{}", thing, name,
-                             alternatives(name, views, is_table ? "there are" : "near it is"));
+    // What the planner holds to be near is hardly ever what was meant; of tables there are few.
+    const std::string_view near = did_you_mean(name, views);
+    std::string others;
+    if (is_table)
+      others = alternatives(name, views, "there are");
+    else if (!near.empty())
+      others = fmt::format("; did you mean `{}`?", near);
+    auto report = sink.error("sql-name", place, "there is no {} `{}`{}", thing, name, others);
+    if (is_table && names.tables.empty())
+      report.note({}, "tables are files, FROM 'shop.csv', and what --data names");
+    if (thing == "function" && near.empty())
+      report.note({}, "`rndn help sql` lists those that there are");
     if (is_table && names.without_columns.contains(name))
       report.note({}, "no column of `{}` has a type that SQL has", name);
     if (auto refused = names.refused.find(name);
@@ -141,8 +153,15 @@ void report_problem(const std::string& answer, Span statement, const Views& view
   auto report =
       sink.error(kind_of(text_of(json, "error_type")), place, "{}", in_our_style(parts[0]));
   std::string rest;
+  constexpr size_t most_listed = 4;
+  size_t heading = parts.size();
   for (size_t i = 1; i < parts.size(); ++i) {
     const bool is_heading = parts[i].ends_with(':');
+    if (is_heading) heading = i;
+    if (i > heading + most_listed && parts.size() > heading + most_listed + 2) {
+      rest += fmt::format("and {} more", parts.size() - i);
+      break;
+    }
     std::string part = in_our_style(parts[i]);
     if (const size_t twice = part.find(": : "); twice != part.npos) part.erase(twice, 2);
     rest += part + (is_heading ? ": " : i + 1 < parts.size() ? "; " : "");

@@ -153,8 +153,7 @@ Result<std::shared_ptr<data::Source>> Session::open_file(const std::string& name
   options.progress = false;
   options.note = [this](const std::string& text) { say("note: " + text + "\n"); };
   std::error_code ignored;
-  const bool is_path = data::is_table_path(name, options) ||
-                       (name.find('/') != name.npos && fs::is_directory(name, ignored));
+  const bool is_path = data::is_table_path(name, options) || fs::is_directory(name, ignored);
   if (!call && !is_path) return std::shared_ptr<data::Source>();
   const bool as_path = is_path && (!call || (call->is_path && is_read_by(call->function, name)));
   std::vector<std::string> paths = as_path ? std::vector{name} : paths_in(call->arguments);
@@ -262,7 +261,12 @@ Result<Session::Ready*> Session::prepare(const NamedSource& program, const RunOp
     return ready_.back().get();
   }
   CompileOptions options = run.compile;
-  if (source_) options.schema = &source_->schema();
+  static const data::Schema no_tables = [] {
+    data::Schema none;
+    none.assumed = "no data is named: --data FILE or FOLDER, or --table NAME=FILE, does so";
+    return none;
+  }();
+  options.schema = source_ ? &source_->schema() : &no_tables;
   CodeCache* cache = !run.cache || options.verify_passes ? nullptr : &code_cache_;
   options.code_cache = cache;
   if (!pool_) pool_ = std::make_unique<ThreadPool>(run.threads);

@@ -179,6 +179,7 @@ class Session {
   Error refused(std::string_view kind, Span place, const std::string& why);
   Result<std::string> plan_section(const NamedSource& statement);
   // The columns of a table or a view, as a query of all of them names them.
+  Result<void> open_named(const NamedSource& statement, const planner::Command& command);
   Result<std::vector<planner::ResultColumn>> columns_of(const planner::Command& command);
   Result<Outcome> run_recursive(const NamedSource& statement, const planner::RecursiveQuery& query,
                                 const RunOptions& options);

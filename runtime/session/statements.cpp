@@ -213,6 +213,17 @@ Result<std::vector<planner::ResultColumn>> Session::columns_of(const Command& co
                              suggestion(command.name, names)));
 }
 
+// A file becomes a table when a query names it: one that stands where the name does.
+Result<void> Session::open_named(const NamedSource& statement, const Command& command) {
+  constexpr std::string_view from = "FROM ";
+  NamedSource query = statement;
+  const size_t begin = command.name_place.begin - statement.sql->begin;
+  query.sql->as = std::string(begin - from.size(), ' ') + std::string(from) + planner::quote_text(command.name);
+  Timings timings;
+  RETURN_IF_ERROR(prepare_sql(query, Until::columns, timings));
+  return {};
+}
+
 Result<Session::Outcome> Session::describe(const NamedSource& statement, const Command& command,
                                            const RunOptions&) {
   std::vector<std::vector<std::string>> rows;
@@ -220,9 +231,10 @@ Result<Session::Outcome> Session::describe(const NamedSource& statement, const C
   if (command.name.empty()) {
     Timings timings;
     ASSIGN_OR_RETURN(const SqlQuery* query,
-                     prepare_sql(rest_of(statement, command.rest), Until::plan, timings));
+                     prepare_sql(rest_of(statement, command.rest), Until::columns, timings));
     columns = query->planned.columns;
   } else {
+    if (command.is_path) RETURN_IF_ERROR(open_named(statement, command));
     ASSIGN_OR_RETURN(columns, columns_of(command));
   }
   for (const planner::ResultColumn& c : columns) rows.push_back({c.name, c.type, ""});
@@ -246,8 +258,9 @@ Result<Session::Outcome> Session::describe(const NamedSource& statement, const C
 
 // Two queries per column, so that what is summed up is what queries see. (In one, DISTINCT would
 // make sums of sums of the others, whose bounds are wider.)
-Result<Session::Outcome> Session::summarize(const NamedSource&, const Command& command,
+Result<Session::Outcome> Session::summarize(const NamedSource& statement, const Command& command,
                                             const RunOptions& options) {
+  if (command.is_path) RETURN_IF_ERROR(open_named(statement, command));
   ASSIGN_OR_RETURN(const std::vector<planner::ResultColumn> columns, columns_of(command));
   std::vector<std::vector<std::string>> rows;
   const std::string from = " from " + quote_name(command.name);

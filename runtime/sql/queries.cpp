@@ -10,7 +10,7 @@ namespace rndn::runtime {
 static constexpr size_t longest_statement = size_t{1} << 30;
 
 Result<planner::Planned> SqlQueries::plan(
-    std::string_view written, Span statement, DiagnosticSink& sink, Timings& timings,
+    std::string_view written, Span statement, Until until, DiagnosticSink& sink, Timings& timings,
     std::shared_ptr<const data::OverlaidTables::Sources>& ranges) {
   auto scope = timings.measure(Phase::planner);
   if (written.size() >= longest_statement) {
@@ -68,6 +68,7 @@ Result<planner::Planned> SqlQueries::plan(
     }
     return learnt ? planner_->set_catalog(catalog_.catalog()) : Result<void>();
   };
+  if (until == Until::columns) return planner_->plan(text, statement, sink, open, {});
   return planner_->plan(text, statement, sink, open, learn);
 }
 
@@ -150,16 +151,16 @@ Result<const SqlQuery*> SqlQueries::prepare(Span statement, const SourceManager&
   } else {
     auto fresh = std::make_unique<SqlQuery>();
     fresh->text = text;
-    ASSIGN_OR_RETURN(fresh->planned, plan(text, statement, sink, timings, fresh->ranges));
+    ASSIGN_OR_RETURN(fresh->planned, plan(text, statement, until, sink, timings, fresh->ranges));
     query = fresh.get();
-    if (fresh->planned.repeatable) {
+    if (fresh->planned.repeatable && until != Until::columns) {
       if (kept_.size() == most_kept) kept_.erase(kept_.begin());
       kept_.push_back(std::move(fresh));
     } else {
       passing_ = std::move(fresh);
     }
   }
-  if (until == Until::plan || query->translation) return query;
+  if (until != Until::program || query->translation) return query;
   auto scope = timings.measure(Phase::translate);
   std::vector<std::string> names;
   for (const planner::ResultColumn& column : query->planned.columns) names.push_back(column.name);

@@ -85,7 +85,7 @@ class SqlQueries {
     return planner::place_of(statement, views_, at, length);
   }
 
-  enum class Until : uint8_t { plan, program };
+  enum class Until : uint8_t { columns, plan, program };  // columns: no data is read
   // One statement of a file; valid until the next call. What is wrong with it goes to `sink`; the
   // error is empty then. `as`: what is planned in its place, in which the parts that are the
   // statement's stand where they do there.
@@ -96,8 +96,8 @@ class SqlQueries {
   static constexpr size_t most_kept = 256;
 
   Result<void> forget_views();
-  Result<planner::Planned> plan(std::string_view text, Span statement, DiagnosticSink& sink, Timings& timings,
-                                std::shared_ptr<const data::OverlaidTables::Sources>& ranges);
+  Result<planner::Planned> plan(std::string_view text, Span statement, Until until, DiagnosticSink& sink,
+                                Timings& timings, std::shared_ptr<const data::OverlaidTables::Sources>& ranges);
   // Takes the tables of which some ranges are read out of `reads`.
   Result<data::OverlaidTables::Sources> choose_ranges(
       const std::optional<sql::Plan>& plan, std::map<std::string, std::set<std::string>>& reads,

@@ -1,4 +1,4 @@
-// Every program below examples/horseir and examples/tutorial, run on the reference interpreter and
+// Every program below examples/horseir, examples/tutorial and examples/recipes, run on the reference interpreter and
 // on the simulator, gives what its file NAME.out holds. RNDN_UPDATE=1 writes those files anew, from
 // the reference interpreter.
 #include <gtest/gtest.h>
@@ -43,6 +43,14 @@ void run_folder(const std::string& folder) {
 
 TEST(Examples, OfBuiltinsGiveTheirOutputs) { run_folder("examples/horseir"); }
 TEST(Examples, OfTheTutorialGiveTheirOutputs) { run_folder("examples/tutorial"); }
+TEST(Examples, OfTheRecipesGiveTheirOutputs) { run_folder("examples/recipes"); }
+
+// Each is named where a builtin of it is told.
+TEST(Examples, RecipesAreFoundFromTheLanguagesPage) {
+  const std::string page = read(RNDN_SOURCE_DIR "/docs/horseir.md");
+  for (const std::string& name : stems("examples/recipes", ".hir"))
+    EXPECT_NE(page.find("examples/recipes/" + name + ".hir"), std::string::npos) << name;
+}
 
 // What the comparison takes for equal, and what not.
 TEST(Examples, AreComparedByRowsAndDigits) {

@@ -7,8 +7,10 @@
 #include <csignal>
 #include <filesystem>
 #include <fstream>
+#include <map>
 
 #include "libraries/base/system/files.h"
+#include "runtime/files/files.h"
 #include "runtime/session/session.h"
 #include "tests/planner/support.h"
 
@@ -164,6 +166,47 @@ TEST_F(FileQueries, AFileIsWrittenWholeOrNotAtAll) {
   EXPECT_THAT(run("COPY (SELECT 2 AS a) TO '$t.parquet' (PARTITION_BY (a))"), HasSubstr("partition_by"));
   EXPECT_EQ(run("COPY (SELECT date '2020-01-02' AS d) TO '$t.json' (DATEFORMAT '%d.%m.%Y')"), "");
   EXPECT_EQ(*read_file(folder_ + "t.json"), "{\"d\":\"02.01.2020\"}\n");
+}
+
+TEST_F(FileQueries, AreDescribedWithoutTheirRows) {
+  ASSERT_TRUE(write_file(folder_ + "n.csv", "a,t\n1,2024-01-02 03:04:05.000000001\n").ok());
+  const std::string read = "read_csv('$n.csv', types = {'t': 'TIMESTAMP_NS'})";
+  EXPECT_EQ(run("DESCRIBE SELECT * FROM " + read),
+            "column_name,column_type,key\na,BIGINT,\nt,TIMESTAMP,\n");
+  EXPECT_THAT(run("SELECT * FROM " + read), HasSubstr("is no whole microsecond"));
+  run("COPY (SELECT 1 AS a, 'x' AS b) TO '$t.parquet'");
+  EXPECT_EQ(run("DESCRIBE '$t.parquet'"), "column_name,column_type,key\na,INTEGER,\nb,VARCHAR,\n");
+  EXPECT_THAT(run("SUMMARIZE '$t.parquet'"), HasSubstr("\na,INTEGER,1,1,1,1,1,1\n"));
+  EXPECT_THAT(run("DESCRIBE '$none.parquet'"), HasSubstr("none.parquet"));
+}
+
+TEST_F(FileQueries, AFileIsWrittenAsItsNameOrTheFormatSays) {
+  EXPECT_THAT(run("COPY (SELECT 1 AS a) TO '$t.xlsx'"),
+              HasSubstr("t.xlsx`: `.xlsx` tells no format; write (FORMAT csv), parquet, json or arrow"));
+  EXPECT_FALSE(std::filesystem::exists(folder_ + "t.xlsx"));
+  EXPECT_EQ(run("COPY (SELECT 1 AS a) TO '$t.xlsx' (FORMAT csv)"), "");
+  EXPECT_EQ(*read_file(folder_ + "t.xlsx"), "a\n1\n");
+  EXPECT_EQ(run("COPY (SELECT 1 AS a) TO '$t'"), "");
+  EXPECT_EQ(*read_file(folder_ + "t"), "a\n1\n");
+}
+
+// What `rndn help sql` lists is taken.
+TEST_F(FileQueries, OptionsThatAreListedAreTaken) {
+  ASSERT_TRUE(write_file(folder_ + "o.csv", "a,b\n1,2.5\n2,3.5\n").ok());
+  run("COPY (SELECT 1 AS a, 2.5 AS b) TO '$o.parquet'; COPY (SELECT 1 AS a, 2.5 AS b) TO '$o.json'");
+  std::map<std::string, int> tried;
+  for (const files::FileOption& option : files::file_options()) {
+    const std::string of(option.of), value(option.value);
+    const std::string kind = of.substr(of.find_first_of("_.") + 1);
+    ++tried[of];
+    const bool writes = of.starts_with("COPY");
+    const std::string said =
+        run(writes ? fmt::format("COPY (SELECT 1 AS a) TO '$w.{}' ({})", kind, value)
+                   : fmt::format("SELECT count(*) FROM {}('$o.{}', {})", of, kind, value));
+    EXPECT_TRUE(writes ? said.empty() : said.starts_with("count_star()\n")) << value << "\n" << said;
+    EXPECT_FALSE(option.meaning.empty()) << value;
+  }
+  EXPECT_EQ(tried.size(), 6u);
 }
 
 }  // namespace

@@ -4,6 +4,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <set>
+
 namespace rndn::planner {
 namespace {
 
@@ -38,6 +40,8 @@ TEST_F(Commands, AreRead) {
                         {"describe t", Command::describe, "t", nullptr},
                         {"DESC \"a \"\"b\"", Command::describe, "a \"b", nullptr},
                         {"describe select 1", Command::describe, "", "select 1"},
+                        {"describe 'a''b.csv'", Command::describe, "a'b.csv", nullptr},
+                        {"summarize 'x.csv'", Command::summarize, "x.csv", nullptr},
                         {"summarize t", Command::summarize, "t", nullptr},
                         {"explain select 1", Command::explain, "", "select 1"},
                         {"explain ANALYZE  select 1", Command::explain_analyze, "", "select 1"},
@@ -77,7 +81,7 @@ TEST_F(Commands, ThatAreIncompleteAreSaidAtTheirPlace) {
   EXPECT_EQ(said("describe t t"),
             "q.sql:1:12: error: expected the end of the statement here\n  describe t t\n           "
             "  ^\n");
-  EXPECT_THAT(said("summarize"), testing::HasSubstr("expected a table here"));
+  EXPECT_THAT(said("summarize"), testing::HasSubstr("expected a table or a file in quotes here"));
   EXPECT_THAT(said("prepare p select 1"), testing::HasSubstr("expected AS here"));
   EXPECT_THAT(said("execute p(1,)"), testing::HasSubstr("expected a value here"));
   EXPECT_THAT(said("execute p(1"), testing::HasSubstr("expected `)` here"));
@@ -123,6 +127,40 @@ TEST_F(Commands, LinesThatBeginSqlAreTold) {
     EXPECT_TRUE(begins_sql(text)) << text;
   for (const char* text : {"", "module m {", "def main", "help", "selects", "p.hir", "-- c"})
     EXPECT_FALSE(begins_sql(text)) << text;
+}
+
+// What `rndn help sql` lists are statements that are read: the first of its alternatives, without
+// what may be left out.
+TEST_F(Commands, AreListed) {
+  std::set<Command::Kind> kinds;
+  for (const StatementForm& listed : statement_forms()) {
+    EXPECT_FALSE(listed.answer.empty()) << listed.form;
+    std::string form;
+    int depth = 0;
+    for (const char c : listed.form) {
+      depth += c == '[';
+      if (depth == 0) form += c;
+      depth -= c == ']';
+    }
+    while (form.find("  ") != form.npos) form.erase(form.find("  "), 1);
+    for (const auto& [words, one] : {std::pair("SELECT .., WITH .., VALUES .., FROM ..", "SELECT 1"),
+                                     {"table, 'file' or query", "t"},
+                                     {"table or 'file'", "'t.csv'"},
+                                     {"table or (query) TO 'file' (options)", "t TO 'f.csv' (header)"},
+                                     {"AS query", "AS SELECT 1"},
+                                     {"t query", "t SELECT 1"},
+                                     {"EXPLAIN query", "EXPLAIN SELECT 1"},
+                                     {"ANALYZE query", "ANALYZE SELECT 1"},
+                                     {"TABLE, VIEW or TYPE", "TYPE"},
+                                     {"'a', ..", "'a', 'b'"},
+                                     {"(value, ..)", "(1, 2)"}})
+      if (const size_t at = form.find(words); at != form.npos)
+        form.replace(at, std::string_view(words).size(), one);
+    auto command = read(form);
+    ASSERT_TRUE(command) << form << "\n" << render(sink_, sources_);
+    kinds.insert(command->kind);
+  }
+  EXPECT_EQ(kinds.size(), 15u) << "every kind but DROP of tables and views, whose line has all three";
 }
 
 }  // namespace

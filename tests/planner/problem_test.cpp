@@ -51,7 +51,7 @@ TEST_F(Problems, NamesThatAreMissing) {
          "   custmer from orders\n"
          "   ^~~~~~~\n");
   expect("select é, id from orders",
-         "q.sql:1:8: error: there is no column `é`; near it is `customer`\n"
+         "q.sql:1:8: error: there is no column `é`\n"
          "  select é, id from orders\n"
          "         ^~\n");
   expect("select * from order_s",
@@ -83,9 +83,7 @@ TEST_F(Problems, Types) {
          "-> DECIMAL; "
          "sum(arg BOOLEAN, /) -> HUGEINT; sum(arg SMALLINT, /) -> HUGEINT; sum(arg INTEGER, /) -> "
          "HUGEINT; "
-         "sum(arg BIGINT, /) -> HUGEINT; sum(arg HUGEINT, /) -> HUGEINT; sum(arg DOUBLE, /) -> "
-         "DOUBLE; "
-         "sum(arg BIGNUM, /) -> BIGNUM\n");
+         "and 4 more\n");
   expect("select id, count(*) from orders",
          "q.sql:1:8: error: column `id` must appear in the GROUP BY clause or must be part of an "
          "aggregate function\n"

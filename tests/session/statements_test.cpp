@@ -117,6 +117,27 @@ TEST_P(Statements, TypesOrderTheirTexts) {
   EXPECT_EQ(run("DROP TYPE IF EXISTS mood; SELECT count(m) FROM t"), "3");
 }
 
+TEST_P(Statements, WhatIsNotThereIsRefusedByName) {
+  run("CREATE TABLE t AS SELECT * FROM (VALUES (1, 'x'), (2, 'y')) AS q(a, b)");
+  const std::string samples = "samples (TABLESAMPLE, USING SAMPLE) have no translation";
+  for (const char* sample : {"TABLESAMPLE 10%", "TABLESAMPLE RESERVOIR(1 ROWS)", "USING SAMPLE 1", "USING SAMPLE 50%"})
+    EXPECT_THAT(run(std::string("SELECT count(*) FROM t ") + sample), HasSubstr(samples)) << sample;
+  EXPECT_THAT(run("SELECT a, x FROM t, unnest(string_split(b, ',')) AS u(x)"),
+              HasSubstr("UNNEST in FROM of another table's columns has no translation"));
+  EXPECT_THAT(run("PIVOT t ON b USING sum(a)"), HasSubstr("PIVOT t ON k IN ('a', 'b') USING sum(v)"));
+  EXPECT_THAT(run("SELECT * FROM (WITH RECURSIVE r AS (SELECT 1 AS n UNION ALL SELECT n + 1 FROM r WHERE n < 3) "
+                  "SELECT * FROM r) AS q"),
+              HasSubstr("WITH RECURSIVE within a query has no translation"));
+}
+
+// A query without a table has a row of its own.
+TEST_P(Statements, ARowWithoutATableIsLookedFor) {
+  run("CREATE TABLE t AS SELECT * FROM (VALUES (1, 'x'), (2, 'y')) AS q(a, b)");
+  EXPECT_EQ(run("SELECT CASE WHEN 'x' IN (SELECT b FROM t) THEN 'in' ELSE 'out' END"), "in");
+  EXPECT_EQ(run("SELECT CASE WHEN 'z' IN (SELECT b FROM t) THEN 'in' ELSE 'out' END"), "out");
+  EXPECT_EQ(run("SELECT 5 WHERE EXISTS (SELECT 1 FROM t WHERE a = 2)"), "5");
+}
+
 TEST_P(Statements, ViewsAreTheirQueries) {
   run("CREATE TABLE t AS SELECT * FROM (VALUES (1, 'x'), (2, 'y')) AS q(a, b)");
   run("CREATE VIEW v AS SELECT a + 1 AS c, b FROM t; CREATE VIEW w (n) AS SELECT sum(c) FROM v");

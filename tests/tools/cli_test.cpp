@@ -12,6 +12,7 @@
 #include <filesystem>
 #include <fstream>
 #include <nlohmann/json.hpp>
+#include <set>
 #include <sstream>
 
 #include "tools/bench_samples.h"
@@ -590,6 +591,67 @@ TEST_F(Cli, HelpPrintsEntriesOfTheLanguagesPage) {
   EXPECT_EQ(run("rndn help abs > /dev/full").exit_code, 3);
 }
 
+// The lists of SQL are those of the tables of the translator. docs/sql-functions.tsv is what
+// `rndn help sql --tsv` prints.
+TEST_F(Cli, HelpListsWhatSqlMayHold) {
+  const Ran list = run("rndn help sql");
+  EXPECT_EQ(list.exit_code, 0);
+  EXPECT_EQ(list.err, "");
+  const Ran tsv = run("rndn help sql --tsv");
+  EXPECT_EQ(tsv.out, read(RNDN_SOURCE_DIR "/docs/sql-functions.tsv"))
+      << "rndn help sql --tsv > docs/sql-functions.tsv";
+  std::set<std::string> names;
+  size_t functions = 0;
+  std::istringstream lines(tsv.out);
+  std::string line;
+  std::getline(lines, line);
+  while (std::getline(lines, line)) {
+    std::vector<std::string> fields(1);
+    for (const char c : line)
+      if (c == '\t')
+        fields.emplace_back();
+      else
+        fields.back() += c;
+    ASSERT_EQ(fields.size(), 4u) << line;
+    EXPECT_FALSE(fields[0].empty()) << line << ": a rule without a kind (frontend/sql/function_list.cpp)";
+    EXPECT_NE(fields[2].empty(), fields[3].empty()) << line;
+    EXPECT_THAT(list.out, HasSubstr("  " + fields[1])) << line;
+    functions += fields[3].empty();
+    names.insert(fields[1]);
+  }
+  size_t rows = 0;
+  const auto is_listed = [&](const std::string& name) {
+    ++rows;
+    // Names of plans stand there as queries have them.
+    if (name.find_first_not_of("abcdefghijklmnopqrstuvwxyz0123456789_") != name.npos) return;
+    if (name == "constant_or_null" || name == "count_star") return;
+    EXPECT_TRUE(names.contains(name)) << name;
+  };
+#define SQL_FUNCTION(id, name, least, most, rule, builtin) is_listed(name);
+#define SQL_AGGREGATE(id, name, least, most) is_listed(name);
+#include "frontend/sql/functions.def"
+#undef SQL_FUNCTION
+#undef SQL_AGGREGATE
+#define SQL_WINDOW(id, name, least, most) is_listed(#id);
+#include "frontend/sql/windows.def"
+#undef SQL_WINDOW
+  EXPECT_EQ(functions, rows - 1) << "all but constant_or_null, which queries do not have";
+  EXPECT_EQ(run("rndn help abs --tsv").exit_code, 2);
+}
+
+TEST_F(Cli, TablesThatNobodyNamedAreSaidToBeTpchs) {
+  write("p.hir", program("        t:table = @load_table(`shop:sym);\n        n:i64 = @len(t);\n        return n;\n"));
+  const std::string note = "note: without --data the tables are TPC-H's: --data FILE or FOLDER, or --table NAME=FILE, names yours\n";
+  for (const char* line : {"rndn check p.hir", "rndn compile p.hir --arch sm_86", "rndn explain p.hir"}) {
+    const Ran r = run(line);
+    EXPECT_EQ(r.exit_code, 1) << line;
+    EXPECT_THAT(r.err, HasSubstr("the schema has no table `shop`")) << line;
+    EXPECT_THAT(r.err, HasSubstr(note)) << line;
+  }
+  EXPECT_THAT(run("rndn check p.hir --data tpch:0.01").err, testing::Not(HasSubstr("note: without")));
+  EXPECT_THAT(run("rndn run p.hir --device cpu").err, HasSubstr("note: no data is named"));
+}
+
 TEST_F(Cli, HelpAndVersionGoToStdout) {
   for (const char* line :
        {"rndn --help", "rndn run --help", "rndn tpch run --help", "rndn compile --help", "rndn sql --help", "rndn devices --help"}) {
@@ -934,14 +996,16 @@ TEST_F(Cli, ShellHonoursItsFlagsAsRunDoes) {
 TEST_F(Cli, ShellTakesOnlyLinesThatBeginAProgram) {
   write("p.hir", program("        n:i64 = 7:i64;\n        return n;\n"));
   const std::string run_it = "rndn shell --device cpu --format csv < input";
-  write("input", "help\nquit\nmodules\np.hir\n");
+  write("input", "tables\nmodules\np.hir\nhelp sum\nquit;\nmodules\n");
   Ran r = run(run_it);
   EXPECT_EQ(r.exit_code, 2);
   EXPECT_EQ(r.err,
-            "error: `help` begins no program; did you mean `.help`? (.help says what can be typed here)\n"
-            "error: `quit` begins no program; did you mean `.quit`? (.help says what can be typed here)\n"
+            "error: `tables` begins no program; did you mean `.tables`? (.help says what can be typed here)\n"
             "error: `modules` begins no program (.help says what can be typed here)\n");
-  EXPECT_EQ(r.out, "value\r\n7\r\n") << "the next line counts again";
+  EXPECT_THAT(r.out, StartsWith("value\r\n7\r\nsum\n\n`sum(x: ")) << "the next line counts again";
+  write("input", "help\n?\n");
+  EXPECT_EQ(run(run_it).exit_code, 0);
+  EXPECT_THAT(run(run_it).err, StartsWith("SELECT ..;"));
 
   write("input",
         "/* two lines,\nhelp */\n// module {\n\nmodule m { def main():i64 {\n\n.format json\n return 5:i64; } }\n");

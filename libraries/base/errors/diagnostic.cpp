@@ -129,11 +129,11 @@ std::string alternatives(std::string_view word, const std::vector<std::string_vi
                          std::string_view listed) {
   if (std::string_view near = did_you_mean(word, candidates); !near.empty())
     return fmt::format("; did you mean `{}`?", near);
-  constexpr size_t most = 20;
+  constexpr size_t most = 8;
   std::string list;
   for (size_t i = 0; i < std::min(candidates.size(), most); ++i)
     list += fmt::format("{} `{}`", i ? "," : fmt::format("; {}", listed), candidates[i]);
-  return candidates.size() > most ? list + ", ..." : list;
+  return candidates.size() > most ? fmt::format("{} and {} more", list, candidates.size() - most) : list;
 }
 
 }  // namespace rndn

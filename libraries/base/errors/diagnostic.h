@@ -80,7 +80,7 @@ std::string render(const DiagnosticSink& sink, const SourceManager& sources);
 // The candidate nearest to `word` by edit distance (insert, delete, replace, swap of neighbours), or empty when none is
 // near enough to be a plausible misspelling (distance <= max(1, length / 3)).
 std::string_view did_you_mean(std::string_view word, const std::vector<std::string_view>& candidates);
-// What follows "there is no x": "; did you mean `y`?", "; <listed> `a`, `b`" (20 of them at most), or nothing when there
+// What follows "there is no x": "; did you mean `y`?", "; <listed> `a`, `b`" (8 of them at most), or nothing when there
 // are no candidates.
 std::string alternatives(std::string_view word, const std::vector<std::string_view>& candidates,
                          std::string_view listed = "there are");
