@@ -17,6 +17,9 @@ class SchemaCommand final : public Command {
         ->type_name("FILE");
   }
   int execute() override {
+    for (const std::string_view typed : {".parquet", ".arrow", ".arrows", ".feather", ".ipc"})
+      if (path_.ends_with(typed))
+        return fail(input_error("`{0}` says itself what it holds: rndn sql \"DESCRIBE '{0}'\" shows it", path_));
     auto schema = data::guess_schema(path_, {});
     if (!schema) return fail(schema.error());
     if (auto written = write_file(output_, data::schema_text(*schema)); !written) return fail(written.error());

@@ -706,8 +706,8 @@ class Reader {
   }
 
   void scan(const Json& json, Node& n, size_t depth) {
-    if (const Json* sample = field(json, "sample_options"); sample && !sample->is_null())
-      return refuse_sample();
+    const Json* extra = field(json, "extra_info");
+    if (extra && field(*extra, "sample_options")) return refuse_sample();
     const Json* data = field(json, "function_data");
     n.table = data ? text_of(*data, "table") : std::string();
     const std::string function = last_name(json);

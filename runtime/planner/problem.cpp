@@ -70,7 +70,7 @@ constexpr Known known[] = {
      "files are read by their names, FROM 'x.parquet', and by read_parquet, read_csv and read_json"},
     {"LOGICAL_EXPLAIN", "sql-statement",
      "`EXPLAIN` is no query: `--emit plan` and `rndn explain` show what becomes of one"},
-    {"cannot plan statement of type MULTI", "sql-statement",
+    {"plan statement of type MULTI", "sql-statement",
      "PIVOT needs the values that become columns: PIVOT t ON k IN ('a', 'b') USING sum(v)"},
     {"does not support serialization", "sql-statement",
      "the planner gives no plan for this kind of statement"},

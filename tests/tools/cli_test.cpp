@@ -639,6 +639,12 @@ TEST_F(Cli, HelpListsWhatSqlMayHold) {
   EXPECT_EQ(run("rndn help abs --tsv").exit_code, 2);
 }
 
+TEST_F(Cli, SchemaIsOfTextAlone) {
+  write("t.parquet", "PAR1");
+  expect("rndn schema t.parquet", 1, "",
+         "error: `t.parquet` says itself what it holds: rndn sql \"DESCRIBE 't.parquet'\" shows it\n");
+}
+
 TEST_F(Cli, TablesThatNobodyNamedAreSaidToBeTpchs) {
   write("p.hir", program("        t:table = @load_table(`shop:sym);\n        n:i64 = @len(t);\n        return n;\n"));
   const std::string note = "note: without --data the tables are TPC-H's: --data FILE or FOLDER, or --table NAME=FILE, names yours\n";
