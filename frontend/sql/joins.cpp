@@ -798,13 +798,20 @@ Relation Translator::join(const Node& n) {
                                           : JoinType::anti;
   }
   const bool is_semi = type == JoinType::semi || type == JoinType::anti || type == JoinType::mark;
-  // Rows that values of others are looked up for: several kernels would find out anew which they are.
-  if (is_semi && left.space != one_row &&
-      std::any_of(on.conditions.begin(), on.conditions.end(),
-                  [](const Condition& c) { return !is_equality(c.comparison); }))
-    left = compact(left);
   std::vector<Key> keys = keys_of(on, left, right);
   if (error_) return {};
+  // Rows that another table's rows are looked up for, under a comparison: several kernels would find
+  // out anew which they are.
+  const auto is_picked = [&](const Key& k) {
+    VectorId rows = nothing;
+    return !is_none(base_key(k.left.value, rows)) && !is_none(rows);
+  };
+  if (is_semi && left.space != one_row && !is_none(left.mask) && keys.size() < on.conditions.size() &&
+      std::any_of(keys.begin(), keys.end(), is_picked)) {
+    left = compact(left);
+    keys = keys_of(on, left, right);
+    if (error_) return {};
+  }
 
   if (is_semi) {
     Cell there = mark(left, right, std::move(keys), on);
