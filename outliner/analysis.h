@@ -93,6 +93,13 @@ bool flatten_lists(hir::Program& program, const hir::Function& main, ShapeTable&
 bool find_group_forms(hir::Program& program, const hir::Function& main, ShapeTable& table, DiagnosticSink& sink,
                       const Options& options, Shapes& shapes, hir::Function& own);
 
+// --- group_cells.cpp ----------------------------------------------------------------------------------------------------------
+
+// Rewrites element-wise work on cells that groups gather, as work on columns, into `own`, which may be `main` itself, and
+// gives `shapes` what follows from that. False: there is nothing of the kind.
+bool find_group_cells(hir::Program& program, const hir::Function& main, ShapeTable& table, DiagnosticSink& sink,
+                      Shapes& shapes, hir::Function& own);
+
 // --- sinks.cpp ----------------------------------------------------------------------------------------------------------------
 
 // Tag of the dynamic sizes of GPU.fold, less its number.
@@ -179,6 +186,9 @@ std::optional<hir::Builtin> called_builtin(const hir::Function& function, const 
 
 // The statements of the block as they run; false: there is control flow.
 bool flatten(const hir::Function& function, hir::BlockId block, std::vector<hir::StatementId>& out);
+
+// Is each element of the result made of one element of each operand, or of the only one?
+bool is_elementwise(hir::Builtin builtin);
 
 // The builtin that an each form applies (its function literal), or nothing when it is none.
 std::optional<hir::Builtin> applied_builtin(const hir::Program& program, const hir::Expression& call);

@@ -949,13 +949,6 @@ class Flattener : Editing {
     }
   }
 
-  static bool is_elementwise(Builtin b) {
-    const hir::BuiltinRow& row = hir::row(b);
-    return row.kernel != hir::kernel_types::no_code && row.operation == hir::Operator::none &&
-           b != Builtin::reverse && !row.has(hir::traits::reduction) &&
-           (row.shape_rule == hir::ShapeRule::broadcast ||
-            row.shape_rule == hir::ShapeRule::argument0);
-  }
   std::optional<int64_t> literal_integer(const Operand& o) const {
     if (o.kind != Operand::literal) return {};
     const auto* n = std::get_if<std::vector<int64_t>>(&program_.literals[o.literal_id()].values);

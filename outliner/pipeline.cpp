@@ -44,6 +44,7 @@ Outlined run_once(const hir::Program& program, const Options& options, Diagnosti
   // What one makes a group, the next may see as one.
   while (options.tops && find_group_forms(out.program, *main, out.shapes, sink, options, shapes, inlined))
     main = &inlined;
+  if (options.lists && find_group_cells(out.program, *main, out.shapes, sink, shapes, inlined)) main = &inlined;
   if (options.lists && flatten_lists(out.program, *main, out.shapes, sink, options, shapes, inlined)) {
     main = &inlined;
     out.flattened = true;

@@ -255,6 +255,13 @@ std::optional<Builtin> named_builtin(const hir::Program& program, const hir::Exp
 }
 }  // namespace
 
+bool is_elementwise(Builtin builtin) {
+  const hir::BuiltinRow& row = hir::row(builtin);
+  return row.kernel != hir::kernel_types::no_code && row.operation == hir::Operator::none &&
+         builtin != Builtin::reverse && !row.has(hir::traits::reduction) &&
+         (row.shape_rule == hir::ShapeRule::broadcast || row.shape_rule == hir::ShapeRule::argument0);
+}
+
 std::optional<Builtin> applied_builtin(const hir::Program& program, const hir::Expression& call) {
   return named_builtin(program, call, 0);
 }

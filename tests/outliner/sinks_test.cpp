@@ -132,7 +132,7 @@ TEST(Sinks, OtherReductionsStay) {
 TEST(Sinks, FoldsThatDoNotFitOneKernelStay) {
   test::Compiled c;
   outline(c,
-          "g:? = @group(k); first:? = @keys(g); p:? = @index(k, first); u:? = @unique(p); i:? = @index(p, u);"
+          "g:? = @group(k); first:? = @keys(g); p:? = @index(k, first); u:? = @order(p, 1:bool); i:? = @index(p, u);"
           "lo:? = @min(i); n:? = @minus(w, lo); rows:? = @values(g); e:? = @each_right(@index, n, rows);"
           "e2:? = @each(@sum, e); s:? = @raze(e2); z:? = @list(p, s); return z;");
   EXPECT_THAT(c.outlined.folds, IsEmpty());

@@ -1,4 +1,5 @@
-// Runs of sorted rows and counts of distinct values as groups (outliner/group_forms.cpp): random programs of that kind,
+// Runs of sorted rows and distinct values as groups (outliner/group_forms.cpp), and element-wise work on the cells of
+// groups as work on columns (outliner/group_cells.cpp): random programs of that kind,
 // of which a part says something else, give the same with and without them on the reference interpreter, and the same on
 // the simulator. Floats are quarters, so that sums are exact however they are added. RNDN_RANDOM_SEEDS=N: so many
 // programs.
@@ -30,7 +31,8 @@ class Generator {
   q:bool = @gt(v, 6:i64);
 )",
                         rows[pick(5)], pick(2) ? "geq" : "neq", pick(3) ? 0 : 100, 1 + pick(6), 2 + pick(3));
-    pick(5) ? runs() : distinct();
+    const int kind = pick(7);
+    kind == 0 ? distinct() : kind == 1 ? cells() : runs();
     std::string types = "?", results = results_[0];
     for (size_t k = 1; k < results_.size(); ++k) types += ", ?", results += ", " + results_[k];
     return fmt::format("module m {{\n import Builtin.*;\n def main() : {} {{\n{}  return {};\n }}\n}}\n", types, text_,
@@ -80,6 +82,33 @@ class Generator {
       if (rarely()) result(pick(2) ? other : f);
     }
     if (results_.empty() || rarely()) result(let(fmt::format("@index(v, {})", first)));
+  }
+
+  // Element-wise work on cells of groups, and what is kept of them.
+  void cells() {
+    const std::string g = let(fmt::format("@group({})", pick(2) ? "n1" : let("@list(tx, q)"))),
+                      rows = let(fmt::format("@values({})", g));
+    std::vector<std::string> numbers, masks, kept;
+    for (const char* x : {"v", "w", "u"}) numbers.push_back(let(fmt::format("@each_right(@index, {}, {})", x, rows)));
+    const auto one_of = [&](const std::vector<std::string>& of) { return of[static_cast<size_t>(pick(static_cast<int>(of.size())))]; };
+    for (int k = 2 + pick(5); k > 0; --k) {
+      const char *sums[] = {"plus", "minus", "mul"}, *compares[] = {"gt", "leq", "eq"};
+      switch (pick(5)) {
+        case 0: numbers.push_back(let(fmt::format("@each_item(@{}, {}, {})", sums[pick(3)], one_of(numbers), one_of(numbers)))); break;
+        case 1: numbers.push_back(let(fmt::format("@each_right(@{}, 3:i64, {})", sums[pick(3)], one_of(numbers)))); break;
+        case 2: masks.push_back(let(fmt::format("@each_left(@{}, {}, 2:i64)", compares[pick(3)], one_of(numbers)))); break;
+        case 3: masks.push_back(let(fmt::format("@each_item(@{}, {}, {})", compares[pick(3)], one_of(numbers), one_of(numbers)))); break;
+        default:
+          if (!masks.empty()) kept.push_back(let(fmt::format("@each_item(@compress, {}, {})", one_of(masks), one_of(numbers))));
+      }
+    }
+    const char* reductions[] = {"sum", "len", "min", "max"};
+    for (int k = 1 + pick(3); k > 0; --k) {
+      const bool some = !kept.empty() && pick(3);
+      const std::string of = some ? one_of(kept) : one_of(numbers);
+      result(let(fmt::format("@raze({})", let(fmt::format("@each(@{}, {})", reductions[pick(some && !rarely() ? 2 : 4)], of)))));
+    }
+    if (rarely()) result(let(fmt::format("@raze({})", one_of(numbers))));
   }
 
   void runs() {
@@ -159,7 +188,7 @@ TEST(GroupForms, GiveWhatRunsGive) {
       const hir::Program program = hir::run(sources.add("t.hir", text), sources, {}, sink, timings);
       ASSERT_FALSE(sink.has_errors()) << render(sink, sources) << text;
       const outliner::Outlined outlined =
-          outliner::run(program, {.tops = with, .sinks = with && seed % 2}, sink, timings);
+          outliner::run(program, {.tops = with, .lists = with, .sinks = with && seed % 2}, sink, timings);
       ASSERT_FALSE(sink.has_errors()) << render(sink, sources) << text;
       const std::string made = print(outlined.program, true);
       grouped |= made.find("@group(") != std::string::npos || made.find("@GPU.fold(") != std::string::npos;
@@ -216,6 +245,31 @@ TEST(GroupForms, SumsOfFloatsAreExact) {
   ASSERT_TRUE(got.ok()) << got.error().message;
   EXPECT_EQ((*got)[1].as<double>()[0], 0.75);
   EXPECT_EQ((*got)[1].as<double>()[1], 1);
+}
+
+// What is kept of a group's cells is summed and counted without a list of rows.
+TEST(GroupForms, KeptElementsOfCells) {
+  const std::string text = R"(module m { import Builtin.*; def main() : ?, ? {
+    k:i64 = (2,1,2,1,2):i64;  x:f64 = (0.5,4.0,2.5,1.0,8.0):f64;
+    g:dict<i64,i64> = @group(k); rows:list<i64> = @values(g); cells:list<f64> = @each_right(@index, x, rows);
+    m:list<bool> = @each_left(@gt, cells, 2.0:f64); twice:list<f64> = @each_item(@plus, cells, cells);
+    kept:list<f64> = @each_item(@compress, m, twice);
+    a:list<i64> = @each(@len, kept); b:list<f64> = @each(@sum, kept);
+    n:i64 = @raze(a); s:f64 = @raze(b);
+    return n, s; } })";
+  SourceManager sources;
+  DiagnosticSink sink;
+  Timings timings;
+  const rndn::test::NoTables tables;
+  const hir::Program program = hir::run(sources.add("t.hir", text), sources, {}, sink, timings);
+  const outliner::Outlined outlined = outliner::run(program, {}, sink, timings);
+  ASSERT_FALSE(sink.has_errors()) << render(sink, sources);
+  const std::string made = print(outlined.program, true);
+  EXPECT_EQ(made.find("@GPU.cell"), std::string::npos) << made;
+  EXPECT_EQ(made.find("@compress"), std::string::npos) << made;
+  EXPECT_FALSE(outlined.flattened);
+  EXPECT_EQ(said(reference::run(outlined.program, tables, sources, nullptr)),
+            said(reference::run(program, tables, sources, nullptr)));
 }
 
 TEST(GroupForms, OnTheDevice) {
