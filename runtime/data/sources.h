@@ -21,7 +21,8 @@
 //   types      the first of i64, f64, bool, month, minute, second, time, date and dt that takes every
 //              field, else sym. Integers beyond i64 make a column f64; nan and inf are numbers beside
 //              numbers; digits after a leading zero are text (007). Dates are ISO 8601's, or have day,
-//              month and year apart by - / or . where all rows tell which is which.
+//              month and year apart by - / or . where all rows tell which is which. Times with Z or an
+//              offset are UTC; ISO times with more digits than a dt has, microseconds in i64.
 //   quotes     in .csv files always, else where the first rows have some
 // The whole file is looked at before its types are known. What the first rows do not show, and the
 // user might not expect, is said in a note.
