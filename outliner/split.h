@@ -24,7 +24,17 @@
 // gathered per range.
 // Cost: linear in the program, times the groups and joins that turn out to be no ends. Left out:
 // programs with control flow or effects in main.
+//
+//   Split s = divide(program, "@1.");   // s.before, then s.after
+//
+// The program as two, one behind the other, for which no table is cut: where it has two statements
+// or more that work on vectors, each of them is smaller and has its own tables to cut. They are
+// divided where few vectors are alive, near the middle of those statements. Statements that read
+// lists and dictionaries stand beside what made them: no column holds such. Of a single statement
+// that only moves elements, or joins or looks up rows, Split::Operation says what it is. Cost:
+// places tried, times the statements.
 #pragma once
+#include <array>
 #include <optional>
 #include <string>
 #include <vector>
@@ -90,8 +100,28 @@ struct Split {
     Span span;
   };
   std::vector<Whole> whole;
+  // Of a program that cannot be divided: the one statement that works on vectors.
+  struct Operation {
+    enum Kind : uint8_t {
+      none,   // there is another number of them, or it is of no kind that is named here
+      moves,  // only places elements: nothing is computed
+      pairs,  // `join_index`
+      looks_up,  // `member`, `index_of`
+      scans,  // running sums and extremes
+      zips    // a row of the result for one of each operand, or in an order of them: `order`
+    } kind = none;
+    hir::Builtin builtin{};
+    // The others: the first results of `before` are the columns of its two sides, those behind them
+    // columns that `after` reads. `range` computes it of the columns `names` of the tables `sides`:
+    // pairs: two vectors; the others: one. range_results: whose of these, by `cells`.
+    std::array<std::string, 2> sides;        // of joins, x and y; of look-ups, where and what; of
+    std::array<std::vector<std::string>, 2> names;  // scans and zips, one, and single values
+    std::vector<size_t> equal;  // of the columns, by number: whose elements must be equal
+    std::vector<size_t> cells;
+  } operation;
 };
 
 Split split(const hir::Program& program, const SplitOptions& options);
+Split divide(const hir::Program& program, const std::string& prefix);
 
 }  // namespace rndn::outliner

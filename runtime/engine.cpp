@@ -349,7 +349,7 @@ Result<std::vector<Value>> Engine::run(Plan& plan, Timings& timings, std::string
     state_->drop_cache();
     state_->encode = p.options.encode;
   }
-  if (!p.stream && p.options.range_rows && !p.stays_whole) {
+  if (!p.stream && (p.options.range_rows || p.options.in_two) && !p.stays_whole) {
     const Error stays{Fault::usage, "no table can be cut"};
     auto stream = Stream::make(*this, *state_, plan, stays, timings);
     if (stream)

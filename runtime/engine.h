@@ -37,6 +37,7 @@ struct EngineOptions {
   enum class Alloc : uint8_t { pages, driver } alloc = Alloc::pages;
   // Runs by ranges of so many rows of a table, whether it fits or not, where one can be cut; 0: only what does not fit.
   uint64_t range_rows = 0;
+  bool in_two = false;          // then: in two programs, and these in two, down to single statements
   bool ranges_by_keys = false;  // of rows that are put in the order of keys first, where that can be, and not only where nothing else does
   // Rows up to which groups of rows that look-ups select are made in the kernel that scans them. Of more rows few are left in most queries, and it
   // is faster to store these than to add them where single lanes of a warp have any

@@ -84,6 +84,19 @@ void weaken_statistics(Column& c, bool in_order) {
 
 }  // namespace
 
+RangeTables::ColumnPtr pick_rows(const Column& column, std::span<const uint32_t> rows) {
+  auto made = std::make_shared<Column>(column);
+  made->rows = rows.size();
+  made->data = pick_bytes(column.data, column.width, rows);
+  made->validity = pick_bytes(column.validity, 1, rows);
+  if (column.foreign_rows && column.rows)
+    made->foreign_rows =
+        pick_bytes(column.foreign_rows, column.foreign_rows->size() / column.rows, rows);
+  if (column.encoding == Encoding::text) pick_texts(*made);
+  weaken_statistics(*made, false);
+  return made;
+}
+
 RangeTables::ColumnPtr RangeTables::add(const std::string& table, const std::string& column,
                                         ColumnPtr values) {
   return std::exchange(added_[table][column], std::move(values));
@@ -120,19 +133,12 @@ RangeTables::ColumnPtr RangeTables::cut(std::string_view table, const ColumnPtr&
   Part& known = parts_[column.get()];
   if (known.part) return known.part;
   known.all = column;
+  if (order_)
+    return known.part = pick_rows(*column, std::span(*order_).subspan(first_, rows_));
   auto made = std::make_shared<Column>(*column);
   made->rows = rows_;
   const uint64_t foreign_width =
       column->foreign_rows && column->rows ? column->foreign_rows->size() / column->rows : 4;
-  if (order_) {
-    const std::span rows = std::span(*order_).subspan(first_, rows_);
-    made->data = pick_bytes(column->data, column->width, rows);
-    made->validity = pick_bytes(column->validity, 1, rows);
-    made->foreign_rows = pick_bytes(column->foreign_rows, foreign_width, rows);
-    if (column->encoding == Encoding::text) pick_texts(*made);
-    weaken_statistics(*made, false);
-    return known.part = std::move(made);
-  }
   made->data = cut_bytes(column->data, first_ * column->width, rows_ * column->width);
   made->validity = cut_bytes(column->validity, first_, rows_);
   if (column->foreign_rows)

@@ -13,6 +13,7 @@
 #pragma once
 #include <map>
 #include <memory>
+#include <span>
 #include <string>
 #include <utility>
 #include <vector>
@@ -62,6 +63,9 @@ class RangeTables final : public data::Tables {
   };
   mutable std::map<const data::Column*, Part> parts_;  // of the range; by the whole column
 };
+
+// These rows of a column, in this order.
+RangeTables::ColumnPtr pick_rows(const data::Column& column, std::span<const uint32_t> rows);
 
 // The column of a vector. Texts get a dictionary, whose order is that of their codes.
 Result<std::shared_ptr<const data::Column>> column_of(const data::Value& vector);

@@ -1,6 +1,7 @@
 #include "runtime/stream/stream.h"
 
 #include <algorithm>
+#include <array>
 #include <cstring>
 #include <functional>
 #include <set>
@@ -8,6 +9,7 @@
 #include "runtime/plan/fallbacks.h"
 #include "runtime/reference/reference.h"
 #include "runtime/stream/row_order.h"
+#include "runtime/stream/row_parts.h"
 
 namespace rndn::runtime {
 
@@ -18,9 +20,13 @@ namespace {
 
 constexpr unsigned deepest = 6;       // programs cut within programs that were cut
 constexpr uint64_t least_rows = 256;  // of a range
+constexpr uint64_t least_to_join = 16;  // of either side: they may all be pairs
 constexpr uint64_t longest_range = data::longest_vector;
 constexpr uint64_t range_of_memory =
     8;  // a range begins with this part of the memory for its columns
+
+constexpr uint64_t bytes_beside_a_key = 32;  // in the tables and results of a join
+constexpr unsigned most_part_bits = 12;
 
 uint64_t width_on_device(const Column& c) { return c.is_foreign_key ? 8 : encodings::plain_bytes(c.type); }
 
@@ -179,73 +185,105 @@ Result<std::unique_ptr<Stream>> Stream::make(Engine& engine, Engine::State& stat
   return made;
 }
 
+// The ways, in this order: by ranges of each table, the largest first; by keys of each; in two. Of
+// what comes after ranges by keys first: by ranges it has been cut once.
 Result<void> Stream::cut(Node& node, const data::Tables& tables, const Error& full,
                          Timings& timings) {
+  const EngineOptions& options = node.plan->state_->options;
   std::string reasons;
   node.full = full;
-  node.table.clear();
+  node.whole = true;
   for (auto* part : {&node.before, &node.range, &node.after}) part->reset();
-  if (node.depth >= deepest) return full;
-  const uint64_t asked = node.plan->state_->options.range_rows;
+  node.merges.clear();
   ASSIGN_OR_RETURN(const std::vector<Candidate> all,
-                   candidates(node.compiled->program, tables, asked ? asked : least_rows));
+                   candidates(node.compiled->program, tables,
+                              options.range_rows ? options.range_rows : node.least()));
   const std::string prefix = fmt::format("@{}.", ++programs_);
-  // What comes after ranges has been cut once: by keys it is cut better.
-  const bool keys_first =
-      node.name.ends_with("after") || node.plan->state_->options.ranges_by_keys;
-  for (bool by_keys : {keys_first, !keys_first})
-    for (const Candidate& c : all) {
-      outliner::Split split =
-          outliner::split(node.compiled->program, {.table = c.table,
-                                                   .prefix = prefix,
-                                                   .ascending = c.ascending,
-                                                   .by_keys = by_keys,
-                                                   .float_sums = node.float_sums});
-      if (split.refused.empty()) {
-        ASSIGN_OR_RETURN(const bool orders, can_order(tables, c.table, split.keys));
-        if (!orders) split.refused = "a key is of another type than its column";
-      }
-      if (!split.refused.empty()) {
-        reasons +=
-            fmt::format("{} by {} of `{}`: {}", reasons.empty() ? "; it does not run" : ", nor",
-                        by_keys ? "keys" : "ranges", c.table, split.refused);
-        continue;
-      }
-      return cut(node, std::move(split), c.table, c.bytes / c.rows, timings);
+  const auto refused = [&](const std::string& how, const std::string& why) {
+    reasons += fmt::format("{} {}: {}", reasons.empty() ? "; it does not run" : ", nor", how, why);
+  };
+  const bool keys_first = node.of_ranges || options.ranges_by_keys;
+  for (; node.way < 2 * all.size(); ++node.way) {
+    if (node.depth >= deepest || options.in_two) continue;
+    const bool by_keys = (node.way < all.size()) == keys_first;
+    const Candidate& c = all[node.way % all.size()];
+    outliner::Split split =
+        outliner::split(node.compiled->program, {.table = c.table,
+                                                 .prefix = prefix,
+                                                 .ascending = c.ascending,
+                                                 .by_keys = by_keys,
+                                                 .float_sums = node.float_sums});
+    if (split.refused.empty()) {
+      ASSIGN_OR_RETURN(const bool orders, can_order(tables, c.table, split.keys));
+      if (!orders) split.refused = "a key is of another type than its column";
     }
+    if (split.refused.empty()) {
+      RETURN_IF_ERROR(take(node, std::move(split), timings));
+      set_table(node, c.table, c.bytes / c.rows);
+      return {};
+    }
+    refused(fmt::format("by {} of `{}`", by_keys ? "keys" : "ranges", c.table), split.refused);
+  }
+  if (node.way == 2 * all.size() && (!options.range_rows || options.in_two) &&
+      !node.of_operation) {
+    outliner::Split split = outliner::divide(node.compiled->program, prefix);
+    if (split.refused.empty() || split.operation.kind != outliner::Split::Operation::none) {
+      RETURN_IF_ERROR(take(node, std::move(split), timings));
+      node.in_two = true;
+      return {};
+    }
+    refused("in two", split.refused);
+  }
   Error error = full;
   error.message += reasons;
   return error;
 }
 
-Result<void> Stream::cut(Node& node, outliner::Split split, const std::string& table,
-                         uint64_t row_bytes, Timings& timings) {
-  if (!split.before_results.empty()) {
-    ASSIGN_OR_RETURN(node.before, compile(node, "before", std::move(split.before), timings));
-  }
-  ASSIGN_OR_RETURN(node.range, compile(node, "range", std::move(split.range), timings));
-  ASSIGN_OR_RETURN(node.after, compile(node, "after", std::move(split.after), timings));
-  node.merges.clear();
+Result<void> Stream::take(Node& node, outliner::Split split, Timings& timings) {
+  const auto make = [&](std::unique_ptr<Node>& part, const char* name,
+                        hir::Program& program) -> Result<void> {
+    if (is_none(program.main)) return {};
+    ASSIGN_OR_RETURN(part, compile(node, name, std::move(program), timings));
+    return {};
+  };
+  RETURN_IF_ERROR(make(node.before, "before", split.before));
+  RETURN_IF_ERROR(make(node.range, "range", split.range));
+  RETURN_IF_ERROR(make(node.after, "after", split.after));
   for (outliner::Split::Merge& merge : split.merges) {
     ASSIGN_OR_RETURN(auto made, compile(node, "merge", std::move(merge.program), timings));
     node.merges.push_back(std::move(made));
   }
-  node.table = table;
+  if (split.operation.kind != outliner::Split::Operation::none) {
+    if (node.range) node.range->of_operation = true;
+  } else if (node.range) {
+    for (Node* part : {node.before.get(), node.range.get(), node.after.get()})
+      if (part) ++part->depth;
+    node.after->of_ranges = true;
+  }
+  node.whole = false;
+  node.in_two = false;
   node.split = std::move(split);
+  return {};
+}
+
+void Stream::set_table(Node& node, const std::string& table, uint64_t row_bytes) {
+  node.table = table;
   const uint64_t memory = std::min(state_.memory.limit(), state_.device.info().memory_bytes);
   const uint64_t asked = node.plan->state_->options.range_rows;
   node.range_rows = asked ? asked
                           : std::clamp<uint64_t>(memory / range_of_memory /
                                                      std::max<uint64_t>(1, row_bytes),
-                                                 least_rows, longest_range);
-  return {};
+                                                 node.least(), longest_range);
 }
+
+uint64_t Stream::Node::least() const { return of_operation ? least_to_join : least_rows; }
 
 Result<std::unique_ptr<Stream::Node>> Stream::compile(const Node& parent, std::string name,
                                                       hir::Program program, Timings& timings) {
   auto node = std::make_unique<Node>();
   node->name = parent.name.empty() ? std::move(name) : parent.name + "/" + name;
-  node->depth = parent.depth + 1;
+  node->depth = parent.depth;
+  node->of_ranges = parent.of_ranges;
   ASSIGN_OR_RETURN(Compiled compiled,
                    compile_program(std::move(program), *parent.compiled, timings));
   node->own_compiled = std::make_unique<Compiled>(std::move(compiled));
@@ -265,6 +303,7 @@ Result<std::vector<Value>> Stream::run(Timings& timings, std::vector<KernelRepor
                                        uint64_t* texts_walked) {
   fallbacks_.clear();
   texts_walked_ = 0;
+  given_up_ = false;
   auto results = run(root_, *root_.plan->state_->tables, timings);
   if (fallbacks) fallbacks->insert(fallbacks->end(), fallbacks_.begin(), fallbacks_.end());
   if (texts_walked) *texts_walked = texts_walked_;
@@ -282,10 +321,28 @@ Result<std::vector<Value>> Stream::run(Timings& timings, std::vector<KernelRepor
   return results;
 }
 
+// What the programs of a node keep on the device between runs: there may be many of them.
+void Stream::give_back(Node& node) {
+  for (Engine::Plan* plan = node.plan; plan; plan = plan->state_->instead.get()) {
+    Engine::Plan::State& p = *plan->state_;
+    p.drop_replay();
+    p.scratch = p.size_page = nullptr;
+    p.size_pages.clear();
+    p.sizes.clear();
+    p.sizes_in_page = 0;
+    p.kept.trim();
+  }
+  for (Node* part : {node.before.get(), node.range.get(), node.after.get()})
+    if (part) give_back(*part);
+  for (const auto& merge : node.merges) give_back(*merge);
+}
+
 Result<std::vector<Value>> Stream::run(Node& node, const data::Tables& tables, Timings& timings) {
   auto results = run_on_device(node, tables, timings);
+  give_back(node);
   if (results || results.error().cause != Cause::device_full) return results;
   node.plan->state_->tables = &tables;
+  given_up_ = !node.plan->state_->options.allow_fallback;
   return run_on_host(*node.plan->state_, results.error(), timings, nullptr, &fallbacks_);
 }
 
@@ -303,23 +360,42 @@ Result<std::vector<Value>> run_on_host(const Engine::Plan::State& plan, const Er
 
 Result<std::vector<Value>> Stream::run_on_device(Node& node, const data::Tables& tables,
                                                  Timings& timings) {
-  if (node.table.empty()) {
-    auto results = run_whole(node, tables, timings);
-    if (results || results.error().cause != Cause::device_full) return results;
-    RETURN_IF_ERROR(cut(node, tables, results.error(), timings));
+  if (node.whole) {
+    // To be in two though it fits: where it can be.
+    const bool asked = node.plan->state_->options.in_two && !node.of_operation;
+    auto results = asked ? Result<Values>(Error{Fault::usage, "it is to be in two"})
+                         : run_whole(node, tables, timings);
+    give_back(node);
+    if (results || (results.error().cause != Cause::device_full && !asked)) return results;
+    if (auto made = cut(node, tables, results.error(), timings); !made)
+      return asked ? run_whole(node, tables, timings) : Result<Values>(made.error());
   }
-  ASSIGN_OR_RETURN(std::optional<Values> results, run_cut(node, tables, timings));
-  if (results) return *std::move(results);
-  node.float_sums = false;
-  const Error full = node.full;
-  if (auto again = cut(node, tables, full, timings); !again) {
-    // Ranges were asked for, and it may well fit.
-    if (full.fault == Fault::usage) return run_whole(node, tables, timings);
-    return again.error();
+  for (;;) {
+    auto results = run_cut(node, tables, timings);
+    if (!results && (results.error().cause != Cause::device_full || given_up_))
+      return results.error();
+    if (results && *results) return **std::move(results);
+    Error full = node.full;
+    if (results) {
+      CHECK(node.float_sums);
+      node.float_sums = false;
+    } else {
+      full = results.error();
+      ++node.way;
+    }
+    if (auto again = cut(node, tables, full, timings); !again) {
+      // Ranges were asked for, and it may well fit.
+      if (full.fault == Fault::usage) return run_whole(node, tables, timings);
+      return again.error();
+    }
   }
-  ASSIGN_OR_RETURN(results, run_cut(node, tables, timings));
-  CHECK(results.has_value());
-  return *std::move(results);
+}
+
+Result<std::vector<Value>> Stream::move(Node& node, const data::Tables& tables, Timings& timings) {
+  auto scope = timings.measure(Phase::cpu, "elements moved in host memory");
+  return errors_of([&] {
+    return reference::run(node.compiled->program, tables, node.plan->state_->sources, nullptr);
+  });
 }
 
 Result<std::vector<Value>> Stream::run_whole(Node& node, const data::Tables& tables,
@@ -370,8 +446,22 @@ struct Stream::OwnTables {
 
 Result<std::optional<Stream::Values>> Stream::run_cut(Node& node, const data::Tables& tables,
                                                       Timings& timings) {
+  using Operation = outliner::Split::Operation;
+  if (node.in_two && node.split.operation.kind == Operation::moves) {
+    ASSIGN_OR_RETURN(Values moved, move(node, tables, timings));
+    return std::optional(std::move(moved));
+  }
   OwnTables all(*this, tables);
-  {
+  if (node.in_two && node.split.operation.kind != Operation::none) {
+    RETURN_IF_ERROR(run_operation(node, tables, all.tables, timings));
+  } else if (node.in_two) {
+    ASSIGN_OR_RETURN(const Values first, run(*node.before, tables, timings));
+    for (size_t i = 0; i < first.size(); ++i) {
+      const outliner::SplitResult& r = node.split.before_results[i];
+      ASSIGN_OR_RETURN(auto column, column_of(first[i]));
+      all.tables.add(r.table, r.column, std::move(column));
+    }
+  } else {
     OwnTables given(*this, tables);
     Values first;
     if (node.before) {
@@ -404,6 +494,248 @@ Result<std::optional<Stream::Values>> Stream::run_cut(Node& node, const data::Ta
   if (!results) return results.error();
   return std::optional(*std::move(results));
 }
+
+// --- Single operations ---
+
+struct Stream::Sides {
+  std::array<Values, 2> values;
+  std::array<std::vector<RangeTables::ColumnPtr>, 2> columns;
+  uint64_t rows(size_t side) const {
+    return values[side].empty() ? 0 : values[side][0].size;
+  }
+};
+
+Result<void> Stream::run_operation(Node& node, const data::Tables& tables, RangeTables& all,
+                                   Timings& timings) {
+  using Operation = outliner::Split::Operation;
+  const Operation& operation = node.split.operation;
+  ASSIGN_OR_RETURN(Values given, move(*node.before, tables, timings));
+  Sides sides;
+  auto at = given.begin();
+  for (size_t side : {0, 1})
+    for (size_t k = 0; k < operation.names[side].size(); ++k, ++at) {
+      if (!sides.values[side].empty() && at->size != sides.rows(side)) {
+        Error error = node.full;  // the statement's error, or one value for all
+        error.message += "; its vectors differ in length";
+        return error;
+      }
+      ASSIGN_OR_RETURN(sides.columns[side].emplace_back(), column_of(*at));
+      sides.values[side].push_back(std::move(*at));
+    }
+  const auto add = [&](const outliner::SplitResult& r, const Value& v) -> Result<void> {
+    ASSIGN_OR_RETURN(auto column, column_of(v));
+    all.add(r.table, r.column, std::move(column));
+    return {};
+  };
+  for (const outliner::SplitResult& r : node.split.before_results)
+    RETURN_IF_ERROR(add(r, *at++));
+  auto results = operation.kind == Operation::scans  ? run_scan(node, tables, sides, timings)
+                 : operation.kind == Operation::zips ? run_zip(node, tables, sides, timings)
+                                                     : run_parts(node, tables, sides, timings);
+  if (!results) return results.error();
+  for (size_t i = 0; i < operation.cells.size(); ++i)
+    RETURN_IF_ERROR(add(node.split.range_results[i], (*results)[operation.cells[i]]));
+  return {};
+}
+
+// The results of parts, as they are of all rows.
+class Stream::Joined {
+ public:
+  Joined(hir::Builtin b, uint64_t x_rows, uint64_t y_rows) : builtin_(b), x_rows_(x_rows) {
+    if (b == hir::Builtin::join_index)
+      begins_.resize(y_rows + 1);
+    else if (b == hir::Builtin::member)
+      found_.resize(y_rows);
+    else
+      first_.resize(y_rows, static_cast<int64_t>(x_rows));
+  }
+  // What a part gives whose rows are these.
+  Result<void> add(const Values& results, std::span<const uint32_t> x,
+                   std::span<const uint32_t> y) {
+    const Value& v = results[0];
+    if (builtin_ == hir::Builtin::join_index) {
+      if (pairs_.size() + v.size > data::longest_vector)
+        return input_error("`join_index` gives more than the {} pairs that one vector may have",
+                           data::longest_vector);
+      for (uint64_t i = 0; i < v.size; ++i) {
+        const uint32_t row = y[static_cast<size_t>(results[1].as<int64_t>()[i])];
+        pairs_.push_back({x[static_cast<size_t>(v.as<int64_t>()[i])], row});
+        ++begins_[row + 1];
+      }
+    } else if (builtin_ == hir::Builtin::member) {
+      for (uint64_t i = 0; i < v.size; ++i) found_[y[i]] |= v.as<uint8_t>()[i];
+    } else {
+      for (uint64_t i = 0; i < v.size; ++i)
+        if (const auto row = static_cast<uint64_t>(v.as<int64_t>()[i]); row < x.size())
+          first_[y[i]] = std::min<int64_t>(first_[y[i]], x[row]);
+    }
+    return {};
+  }
+  // Pairs ascend by the row of y, then of x: those of one y are in the order that they came in.
+  Values take() {
+    using hir::BasicType;
+    if (builtin_ == hir::Builtin::member)
+      return {data::vector_of<uint8_t>(BasicType::boolean, std::span<const uint8_t>(found_))};
+    if (builtin_ != hir::Builtin::join_index)
+      return {data::vector_of<int64_t>(BasicType::i64, std::span<const int64_t>(first_))};
+    for (size_t i = 1; i < begins_.size(); ++i) begins_[i] += begins_[i - 1];
+    std::vector<int64_t> left(pairs_.size()), right(pairs_.size());
+    for (const auto& [x, y] : pairs_) {
+      const uint64_t at = begins_[y]++;
+      left[at] = x;
+      right[at] = y;
+    }
+    return {data::vector_of<int64_t>(BasicType::i64, std::span<const int64_t>(left)),
+            data::vector_of<int64_t>(BasicType::i64, std::span<const int64_t>(right))};
+  }
+
+ private:
+  hir::Builtin builtin_;
+  uint64_t x_rows_;
+  std::vector<std::pair<uint32_t, uint32_t>> pairs_;
+  std::vector<uint64_t> begins_;  // of the pairs of each row of y
+  std::vector<uint8_t> found_;
+  std::vector<int64_t> first_;
+};
+
+// x and y by the same hash; of a part of x that does not fit beside ranges of y pieces.
+Result<Stream::Values> Stream::run_parts(Node& node, const data::Tables& tables,
+                                         const Sides& sides, Timings& timings) {
+  const outliner::Split::Operation& operation = node.split.operation;
+  const std::array<uint64_t, 2> rows{sides.rows(0), sides.rows(1)};
+  std::array<Values, 2> keys;
+  std::vector<hir::BasicType> as;
+  for (size_t k : operation.equal) {
+    const Value &x = sides.values[0][k], &y = sides.values[1][k];
+    if (x.type == hir::BasicType::complex || y.type == hir::BasicType::complex) continue;
+    keys[0].push_back(x);
+    keys[1].push_back(y);
+    as.push_back(hir::widest(x.type, y.type));
+  }
+  uint64_t row_bytes = bytes_beside_a_key;
+  for (const RangeTables::ColumnPtr& c : sides.columns[0]) row_bytes += width_on_device(*c);
+  const uint64_t memory = std::min(state_.memory.limit(), state_.device.info().memory_bytes);
+  unsigned bits = node.plan->state_->options.in_two ? 2 : 0;
+  while (bits < most_part_bits && (rows[0] * row_bytes >> bits) > memory / range_of_memory &&
+         (rows[0] >> bits) > least_rows)
+    ++bits;
+  std::optional<RowParts> x_parts, y_parts;
+  {
+    auto scope = timings.measure(Phase::cpu, "rows put into parts");
+    x_parts.emplace(keys[0], as, rows[0], bits);
+    y_parts.emplace(keys[1], as, rows[1], bits);
+  }
+  Joined joined(operation.builtin, rows[0], rows[1]);
+  uint64_t piece = std::max<uint64_t>(rows[0], 1);
+  for (size_t part = 0; part < size_t{1} << bits; ++part) {
+    const std::span<const uint32_t> y = y_parts->rows(part);
+    std::span<const uint32_t> x = x_parts->rows(part);
+    OwnTables own(*this, tables);
+    const auto add = [&](size_t side, std::span<const uint32_t> of) {
+      for (size_t k = 0; k < sides.columns[side].size(); ++k)
+        if (auto gone = own.tables.add(operation.sides[side], operation.names[side][k],
+                                       pick_rows(*sides.columns[side][k], of)))
+          forget({gone}, true);
+    };
+    if (x.empty() || y.empty()) continue;
+    add(1, y);
+    while (!x.empty()) {
+      const std::span<const uint32_t> some = x.first(std::min<uint64_t>(piece, x.size()));
+      add(0, some);
+      auto results = run_on_device(*node.range, own.tables, timings);
+      if (!results) {
+        if (results.error().cause != Cause::device_full || some.size() <= least_to_join)
+          return results.error();
+        piece = std::max<uint64_t>(least_to_join, some.size() / 2);
+        node.range->whole = true;  // and then by ranges of y
+        node.range->way = 0;
+        continue;
+      }
+      RETURN_IF_ERROR(joined.add(*results, some, y));
+      x = x.subspan(some.size());
+    }
+  }
+  return joined.take();
+}
+
+// The operands become columns of one table, whose rows can be cut or ordered.
+Result<Stream::Values> Stream::run_zip(Node& node, const data::Tables& tables, const Sides& sides,
+                                       Timings& timings) {
+  const outliner::Split::Operation& operation = node.split.operation;
+  OwnTables own(*this, tables);
+  for (size_t side : {0, 1})
+    for (size_t k = 0; k < sides.columns[side].size(); ++k)
+      own.tables.add(operation.sides[side], operation.names[side][k], sides.columns[side][k]);
+  return run(*node.range, own.tables, timings);
+}
+
+namespace {
+
+// The rows up to the first start go on with what is before them.
+template <class T>
+void carry_on(Value& v, const T& before, const uint8_t* starts, hir::Builtin how) {
+  auto* x = reinterpret_cast<T*>(const_cast<std::byte*>(v.bytes->data()));
+  for (uint64_t i = 0; i < v.size && !starts[i]; ++i)
+    x[i] = how == hir::Builtin::scan_sum   ? static_cast<T>(static_cast<std::make_unsigned_t<T>>(x[i]) +
+                                                          static_cast<std::make_unsigned_t<T>>(before))
+           : how == hir::Builtin::scan_min ? std::min(x[i], before)
+                                           : std::max(x[i], before);
+}
+
+}  // namespace
+
+Result<Stream::Values> Stream::run_scan(Node& node, const data::Tables& tables,
+                                        const Sides& sides, Timings& timings) {
+  const outliner::Split::Operation& operation = node.split.operation;
+  const uint64_t total = sides.rows(0);
+  const uint8_t* starts = sides.values[0][1].as<uint8_t>();
+  OwnTables own(*this, tables);
+  for (size_t k = 0; k < sides.columns[0].size(); ++k)
+    own.tables.add(operation.sides[0], operation.names[0][k], sides.columns[0][k]);
+  const uint64_t memory = std::min(state_.memory.limit(), state_.device.info().memory_bytes);
+  uint64_t rows = std::clamp<uint64_t>(memory / range_of_memory / bytes_beside_a_key, least_rows,
+                                       longest_range);
+  if (node.plan->state_->options.in_two) rows = least_rows;
+  Pieces pieces;
+  Value last;  // the running value so far
+  uint64_t row = 0;
+  do {
+    const uint64_t end = row + std::min(rows, total - row);
+    forget(own.tables.set_range(operation.sides[0], row, end - row), false);
+    auto results = run_whole(*node.range, own.tables, timings);
+    if (!results) {
+      if (results.error().cause != Cause::device_full || rows <= least_rows)
+        return results.error();
+      rows = std::max(least_rows, rows / 2);
+      continue;
+    }
+    Value& made = (*results)[0];
+    if (row && made.size) {
+      // Of its own: results may share what the engine keeps.
+      made = data::vector_from_bytes(
+          made.type, made.size,
+          std::vector<std::byte>(made.bytes->data(),
+                                 made.bytes->data() + made.size * data::plain_width(made.type)));
+      const auto carry = [&](auto zero) {
+        using T = decltype(zero);
+        carry_on<T>(made, last.as<T>()[last.size - 1], starts + row, operation.builtin);
+      };
+      switch (data::plain_width(made.type)) {
+        case 1: carry(int8_t{}); break;
+        case 2: carry(int16_t{}); break;
+        case 4: carry(int32_t{}); break;
+        case 8: carry(int64_t{}); break;
+        default: return Error{Fault::internal, "running values of an unknown width"};
+      }
+    }
+    pieces.add(made, 0);
+    last = made;
+    row = end;
+  } while (row < total);
+  return Values{pieces.take()};
+}
+
+// --- Ranges ---
 
 struct Stream::Gathered {
   std::vector<Pieces> pieces;    // of each result of the range program
@@ -482,13 +814,13 @@ Result<bool> Stream::run_ranges(Node& node, RangeTables& tables, const Values& f
     auto results = run_whole(*node.range, tables, timings);
     if (!results) {
       if (results.error().cause != Cause::device_full) return results.error();
-      if (node.range_rows <= least_rows) {
+      if (node.range_rows <= node.least()) {
         Error error = results.error();
         error.message += fmt::format("; a range of {} rows of `{}` is as small as one gets",
                                      end - row, node.table);
         return error;
       }
-      node.range_rows = std::max(least_rows, std::min(node.range_rows, end - row) / 2);
+      node.range_rows = std::max(node.least(), std::min(node.range_rows, end - row) / 2);
       continue;
     }
     std::vector<int64_t> rows(made.size());

@@ -195,6 +195,40 @@ struct Rule {
 void PrintTo(const Rule& rule, std::ostream* out) { *out << rule.name; }
 
 constexpr Rule rules[] = {
+    // Both sides are all rows of t: by parts, with and without an equality, and of one key alone.
+    {"a_join_of_all_rows", "i64, i64, i64, bool",
+     R"(ys:? = @abs(y); h:? = @mod(ys, 30011:i64); z:? = @mul(x, 17:i64); zs:? = @abs(z);
+        l1:? = @list(h, x); l2:? = @list(zs, g); j:? = @join_index(@eq, @lt, l1, l2);
+        a:? = @index(j, 0:i64); b:? = @index(j, 1:i64); ya:i64 = @index(y, a); xb:i64 = @index(x, b);
+        c:i64 = @mul(xb, 3:i64); n:? = @len(x); none:? = @vector(n, 0:bool);
+        found:bool = @index_a(none, a, 1:bool); return ya, xb, c, found;)"},
+    {"a_join_of_texts", "i64, str",
+     R"(big:? = @gt(x, 700:i64); pf:? = @compress(few, p); pb:? = @compress(big, p); yb:? = @compress(big, y);
+        j:? = @join_index(@eq, pb, pf); a:? = @index(j, 0:i64); b:? = @index(j, 1:i64);
+        ya:i64 = @index(yb, a); t1:str = @index(pf, b); return ya, t1;)"},
+    {"a_join_by_one_key", "i64, i64",
+     R"(top:? = @gt(x, 985:i64); hx:? = @compress(top, x); one:? = @mul(hx, 0:i64); yt:? = @compress(top, y);
+        all:? = @mul(g, 0:i64); j:? = @join_index(@eq, all, one); b:? = @index(j, 1:i64);
+        a:? = @index(j, 0:i64); ya:? = @index(y, a); yb:? = @index(yt, b); z:? = @minus(ya, yb);
+        s1:i64 = @sum(z); n:i64 = @len(z); return s1, n;)"},
+    {"look_ups_in_all_rows", "bool, i64",
+     R"(ys:? = @abs(y); h:? = @mod(ys, 90001:i64); z:? = @mul(x, 41:i64); zs:? = @abs(z);
+        in:bool = @member(zs, h); at:i64 = @index_of(zs, h); return in, at;)"},
+    {"running_values", "i64, i64, i64, i64, i64, i64",
+     R"(z:? = @plus(y, x); starts:? = @lt(x, -995:i64); n:? = @len(x); none:? = @vector(n, 0:bool);
+        r:? = @range(n); a:i64 = @scan_sum(z, starts); b:i64 = @scan_sum(x, none);
+        c:i64 = @scan_min(z, starts); e:i64 = @scan_max(z, none); runs:? = @scan_sum(starts, none);
+        back:? = @reverse(z); w:? = @where(starts); u:? = @minus(runs, 1:i64); v2:? = @select(starts, u, 0:i64);
+        first:i64 = @index(w, v2); both:i64 = @append(back, r); return a, b, c, e, first, both;)"},
+    // Once more by numbers of rows that were put in the order of the first group's keys.
+    {"groups_of_groups", "i64, i64, i64, i64",
+     R"(gm:? = @compress(m, g); xm:? = @compress(m, x); l1:? = @list(gm, xm); d1:? = @group(l1);
+        first:? = @keys(d1); a:? = @index(gm, first); d2:? = @group(a); first2:? = @keys(d2);
+        rows2:? = @values(d2); e2:? = @each(@len, rows2); n:? = @raze(e2);
+        f3:? = @index(first, first2); g3:? = @index(gm, f3); l3:? = @list(n, g3);
+        o:? = @order(l3, (0, 1):bool); n4:i64 = @index(n, o); f4:? = @index(f3, o);
+        g4:i64 = @index(gm, f4); x4:i64 = @index(xm, f4); y4:? = @compress(m, y);
+        z4:i64 = @index(y4, f4); return n4, g4, x4, z4;)"},
     {"reductions", "i64, i64, i64, i64, i64, bool, f64",
      R"(xm:? = @compress(m, x); ym:? = @compress(m, y); fm:? = @compress(m, f);
         a:i64 = @sum(xm); b:i64 = @sum(ym); c:i64 = @min(ym); e:i64 = @max(xm); n:i64 = @len(xm);
@@ -334,6 +368,10 @@ TEST_P(EveryRule, GivesTheSameByRanges) {
   EXPECT_TRUE(limited.by_ranges);
   EXPECT_EQ(limited.on_host, "");
   EXPECT_LE(limited.peak, limit);
+  const Ran in_two = programs.run("t.hir", text, UINT64_MAX, {.in_two = true});
+  EXPECT_EQ(in_two.error, "");
+  EXPECT_EQ(in_two.on_host, "");
+  EXPECT_TRUE(in_two.csv == free.csv) << "in two, " << difference(in_two.csv, free.csv);
   // By ranges though it fits, of rows as they lie and in the order of keys.
   for (bool by_keys : {false, true}) {
     const Ran asked = programs.run("t.hir", text, UINT64_MAX,
@@ -353,7 +391,7 @@ TEST(Streaming, RefusalNamesTheStatement) {
   Programs programs(tables);
   const std::string text = fmt::format(
       "module m {{ import Builtin.*; def main() : i64 {{ {}\n  z:? = @plus(y, x);\n  o:i64 = "
-      "@reverse(z);\n  "
+      "@unique(z);\n  "
       "return o; }} }}",
       columns);
   const Ran whole = programs.run("t.hir", text, UINT64_MAX);
@@ -365,7 +403,7 @@ TEST(Streaming, RefusalNamesTheStatement) {
   EXPECT_THAT(ran.error, HasSubstr("more bytes do not fit on simulator"));
   EXPECT_THAT(ran.error, HasSubstr("the limit of device memory is 600000 bytes"));
   EXPECT_THAT(ran.error, HasSubstr("this is after ranges of `t`, all of whose selected rows are "
-                                   "needed at once by `reverse` (t.hir:16:3)"));
+                                   "needed at once by `unique` (t.hir:16:3)"));
 }
 
 // --- Random programs ---
@@ -556,6 +594,9 @@ TEST(Streaming, RandomProgramsGiveTheSameByRanges) {
     by_ranges += ranges.by_ranges;
     const Ran keys = programs.run("t.hir", program.text, UINT64_MAX,
                                   {.range_rows = 5 + seed % 90, .ranges_by_keys = true});
+    const Ran in_two = programs.run("t.hir", program.text, UINT64_MAX, {.in_two = true});
+    EXPECT_EQ(in_two.error, whole.error);
+    EXPECT_TRUE(in_two.csv == whole.csv) << "in two, " << difference(in_two.csv, whole.csv);
     EXPECT_EQ(keys.error, whole.error);
     EXPECT_TRUE(keys.csv == whole.csv) << "by keys, " << difference(keys.csv, whole.csv);
   }
