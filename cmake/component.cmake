@@ -28,9 +28,11 @@ set(RNDN_SANITIZE "" CACHE STRING "Sanitizers to build with, as -fsanitize= take
 # Options of every target of the project; carried by the targets, not set globally. GCC 12 warns falsely about std::string (its bug
 # 105651): by -Wrestrict, and by the other three behind the precompiled headers of Release.
 set(false_warnings -Wno-restrict $<$<CONFIG:Release>:-Wno-stringop-overflow> $<$<CONFIG:Release>:-Wno-stringop-overread> $<$<CONFIG:Release>:-Wno-array-bounds>)
+# GCC collects garbage whenever its heap has grown by 128 MB: at 512 MB a build takes a tenth less, and a compiler 600 MB for 470.
+set(compile_faster "$<$<COMPILE_LANG_AND_ID:CXX,GNU>:--param=ggc-min-heapsize=524288>")
 add_library(rndn_options INTERFACE)
 target_compile_features(rndn_options INTERFACE cxx_std_20)
-target_compile_options(rndn_options INTERFACE -Wall -Wextra -Wno-missing-field-initializers "$<$<CXX_COMPILER_ID:GNU>:${false_warnings}>" -fno-math-errno -ffp-contract=off)
+target_compile_options(rndn_options INTERFACE -Wall -Wextra -Wno-missing-field-initializers "$<$<CXX_COMPILER_ID:GNU>:${false_warnings}>" ${compile_faster} -fno-math-errno -ffp-contract=off)
 target_include_directories(rndn_options INTERFACE ${CMAKE_SOURCE_DIR})
 if(RNDN_STATIC)  # Debian has no libfmt.a
   target_link_libraries(rndn_options INTERFACE fmt::fmt-header-only Threads::Threads)

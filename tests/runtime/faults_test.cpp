@@ -235,10 +235,11 @@ TEST_F(DriverFaults, OfEveryCallForGood) {
     ASSERT_THAT(ran.errors[0].message, HasSubstr("CUDA_ERROR_ILLEGAL_ADDRESS")) << n;
     for (const Error& error : ran.errors)
       ASSERT_EQ(error.exit_code(), 3) << n << ": " << error.message;
-    if (ran.errors.size() > 1)
+    if (ran.errors.size() > 1) {
       ASSERT_THAT(ran.errors[1].message,
                   HasSubstr("is lost to this process, which must be started again"))
           << n << ", after " << ran.errors[0].message;
+    }
   }
 }
 
