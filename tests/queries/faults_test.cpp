@@ -99,7 +99,7 @@ TEST_P(Faults, AreReportedOrHarmless) {
                 fmt::format("{} of {}", stalls_caught, stalls));
 }
 
-INSTANTIATE_TEST_SUITE_P(Query6, Faults, ::testing::ValuesIn(isa::target_names()),
+INSTANTIATE_TEST_SUITE_P(Query6, Faults, ::testing::ValuesIn(target_names()),
                          [](const auto& info) { return info.param; });
 
 }  // namespace

@@ -18,7 +18,7 @@ namespace rndn::testing {
 namespace {
 
 constexpr double answer = 1193053.2253;  // at scale 0.01, exact decimal arithmetic
-const std::vector<std::string> targets = isa::target_names();
+const std::vector<std::string> targets = target_names();
 
 // ptxas 11.8 in the folder that RNDN_REFERENCE_TOOLS names; empty where it is absent.
 std::string reference_ptxas() {

@@ -135,7 +135,7 @@ TEST_P(TpchOnSimulator, AgreesWithTheReferenceInterpreter) {
 
 INSTANTIATE_TEST_SUITE_P(Tpch, TpchOnSimulator,
                          ::testing::Combine(::testing::Range(1, 23),
-                                            ::testing::ValuesIn(isa::target_names())),
+                                            ::testing::ValuesIn(rndn::testing::target_names())),
                          [](const auto& info) {
                            return fmt::format("q{:02}_{}", std::get<0>(info.param), std::get<1>(info.param));
                          });

@@ -282,7 +282,7 @@ TEST_P(CorpusFaults, AreCaughtOrHarmless) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Targets, CorpusFaults, ::testing::ValuesIn(isa::target_names()),
+INSTANTIATE_TEST_SUITE_P(Targets, CorpusFaults, ::testing::ValuesIn(rndn::testing::target_names()),
                          [](const auto& info) { return info.param; });
 
 }  // namespace

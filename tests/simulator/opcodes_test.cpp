@@ -315,7 +315,7 @@ void check(const Suite& s, const Runner& runner, const std::string& target, std:
 
 class Opcodes : public ::testing::TestWithParam<std::string> {};
 INSTANTIATE_TEST_SUITE_P(Targets, Opcodes,
-                         ::testing::ValuesIn(isa::target_names()),
+                         ::testing::ValuesIn(rndn::testing::target_names()),
                          [](const auto& info) { return info.param; });
 
 void simulate(const Suite& s, const std::string& target) {

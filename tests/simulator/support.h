@@ -15,7 +15,7 @@
 
 namespace rndn::sim {
 
-inline const std::vector<std::string> all_targets = isa::target_names();
+inline const std::vector<std::string> all_targets = testing::target_names();
 
 // The reference assembler: in the folder $RNDN_REFERENCE_TOOLS, else on PATH; only release 11.8, the last that knows all targets
 // and whose code the notes describe. Empty when there is none; `why` says so.

@@ -5,12 +5,12 @@
 
 #include "assembler/isa/isa.h"
 
-namespace rndn::isa {
+namespace rndn::testing {
 
 inline std::vector<std::string> target_names() {
   std::vector<std::string> names;
-  for (const Target& t : targets()) names.emplace_back(t.name);
+  for (const isa::Target& t : isa::targets()) names.emplace_back(t.name);
   return names;
 }
 
-}  // namespace rndn::isa
+}  // namespace rndn::testing
