@@ -395,6 +395,9 @@ Result<void> assemble_kernels(const ptx::Module& module, std::span<const ptx::Fu
 
 Result<Assembled> assemble(const ptx::Module& input, const Options& options, Timings& timings) {
   CHECK(options.target != nullptr, "no target");
+  if (std::none_of(isa::targets().begin(), isa::targets().end(),
+                   [&](const isa::Target& t) { return t.sm == options.target->sm; }))
+    return input_error("code for {} is read, printed and simulated, not made", options.target->name);
   if (input.target > options.target->sm)
     return input_error(".target sm_{} does not run on {}", input.target, options.target->name);
   for (const ptx::Function& p : input.functions)

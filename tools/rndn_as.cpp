@@ -36,6 +36,12 @@ struct Arguments {
   bool verbose = false, time = false, inlining_off = false, unrolling_off = false, stencils = false;
 };
 
+// Whether there is code generation for it, not only a table of instructions.
+bool is_made(std::string_view arch) {
+  const isa::Target* t = isa::find_target(arch);
+  return t && std::ranges::any_of(isa::targets(), [&](const isa::Target& x) { return x.sm == t->sm; });
+}
+
 int run(int argc, char** argv) {
   Arguments a;
   std::string targets;
@@ -97,7 +103,7 @@ int run(int argc, char** argv) {
   const std::string given_arch = a.arch;
   const bool parse_only = a.arch.starts_with(virtual_prefix);
   if (parse_only) a.arch = "sm_" + a.arch.substr(virtual_prefix.size());
-  if (!a.arch.empty() && !isa::find_target(a.arch)) {
+  if (!a.arch.empty() && !(parse_only ? isa::find_target(a.arch) != nullptr : is_made(a.arch))) {
     const int code = tools::report(usage_error("unknown target `{}`; targets are{}", given_arch, targets));
     std::fputs(ptxas::unknown_target(given_arch).c_str(), stderr);  // XLA reads it
     return code;

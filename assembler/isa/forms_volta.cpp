@@ -138,7 +138,6 @@ constexpr const char* t_branch_stack[] = {"", ".INC", ".DEC", nullptr};
 constexpr const char* t_noinc[] = {"", ".NOINC"};
 constexpr const char* t_nodec[] = {"", ".NODEC"};
 constexpr const char* t_exit[] = {"", ".KEEPREFCOUNT", ".PREEMPTED", nullptr};
-constexpr const char* t_sleep[] = {"", ".WARP", ".RAND", ".RAND.WARP"};
 constexpr const char* t_exclusive[] = {"", ".EXCLUSIVE"};
 constexpr const char* t_trap[] = {nullptr, nullptr, nullptr, ".TRAP", nullptr, nullptr, nullptr, nullptr};
 constexpr const char* t_le[] = {"", ".LE"};
@@ -896,7 +895,7 @@ constexpr void memory_rows(Table<N>& t) {
   t.add(op(M::LDS, "LDS", 0x984, L::shared_load, after_75).slots(Rs, memory(40, 24)).mods(SIZE, SCALE));
   t.add(
       op(M::LDS, "LDS", 0x984, L::shared_load, after_75).fix(91, 1, 1).slots(Rs, memory(40, 24, 32)).mods(SIZE, SCALE));
-  const auto U = m(K::UniformAddress, 76, 1, t_uniform_address, 1);
+  const auto U = m(K::UniformAddress, 76, 1, t_uniform_address);
   t.add(op(M::LDS, "LDS", 0x984, L::shared_load, sm_75).slots(Rs, memory(40, 24)).mods(U, SIZE, SCALE));
   t.add(
       op(M::LDS, "LDS", 0x984, L::shared_load, sm_75).fix(91, 1, 1).slots(Rs, memory(40, 24, 32)).mods(U, SIZE, SCALE));
@@ -1087,9 +1086,8 @@ constexpr void warp_and_control_rows(Table<N>& t) {
             .slots(imm(34, 4).when(Show::optional).def(0))
             .mods(m(K::TrapMode, 84, 3, t_trap, 3)));
   t.add(CTL(M::PMTRIG, "PMTRIG", 0x801, L::nop).fix(87, 3, 7).slots(imm(32, 16)));
-  const auto SLEEP = m(K::SleepMode, 85, 2, t_sleep);
-  t.add(CTL(M::NANOSLEEP, "NANOSLEEP", 0x95d, L::nop).slots(Px, I32).mods(SLEEP));
-  t.add(CTL(M::NANOSLEEP, "NANOSLEEP", 0x35d, L::nop).slots(Px, B).mods(SLEEP));
+  t.add(CTL(M::NANOSLEEP, "NANOSLEEP", 0x95d, L::nop).slots(Px, I32));
+  t.add(CTL(M::NANOSLEEP, "NANOSLEEP", 0x35d, L::nop).slots(Px, B));
 }
 
 template <size_t N>

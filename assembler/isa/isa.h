@@ -17,34 +17,36 @@
 
 #include "libraries/base/containers/id.h"
 #include "libraries/base/errors/check.h"
-#include "libraries/base/numbers/gpu_limits.h"
 
 namespace rndn::isa {
 
 enum class Family : uint8_t { pascal, volta };  // Maxwell/Pascal 64-bit words; Volta and later 128-bit words
 
 // Facts about one target (targets.cpp); sources: docs/sass.md.
-struct Target : GpuLimits {  // sm: 86
-  std::string_view name;     // "sm_86"
+struct Target {
+  std::string_view name;  // "sm_86"
+  uint32_t sm;            // 86
   Family family;
   uint32_t bit;                // 1 << position in the table of targets; Form::targets is a set of these
   uint32_t elf_flags;          // low bits of e_flags
   uint32_t instruction_bytes;  // 16; Pascal: 8 (plus a control word per three)
   uint32_t parameter_base;     // offset of the first kernel parameter in constant bank 0
-  uint32_t descriptor_offset;  // of the memory descriptor in bank 0; 0: none (before sm_80)
+  uint32_t descriptor_offset;  // of the memory descriptor in bank 0; 0: none (Pascal)
   uint32_t ntid_offset, nctaid_offset, stack_offset;  // in bank 0: block size x y z, grid size x y z, initial R1
   // In bank 0: where constant bank 3 and (0: there is none) bank 0 lie for generic addresses; what the latter is counted from.
   uint32_t generic_constants_offset, generic_parameters_offset, generic_parameters_from;
   uint32_t shared_base;               // bytes reserved at the start of shared memory (sm_90: 0x400)
   uint32_t max_registers;             // usable per thread: 253 on Volta+, 255 on Pascal
   uint32_t reported_registers_extra;  // REGCOUNT = used + this (Volta+: 2)
+  uint32_t max_shared_bytes;          // static, per block
   uint32_t max_parameter_bytes;       // of a kernel; the second: of PTX 8.1 and later for .target sm_70 and later
   uint32_t max_parameter_bytes_81;
+  uint32_t warps_per_sm, blocks_per_sm, registers_per_sm;
   bool fp64_scoreboard;  // FP64 results need a scoreboard (all but sm_90)
-  bool clears_barriers;  // sm_75: BMOV.32.CLEAR before the BSSY that opens a region, as ptxas writes it
 };
-std::span<const Target> targets();
-// Null: none. sm_90a is sm_90: what the suffix adds is tensor instructions, which are refused where they stand.
+std::span<const Target> targets();                 // those that the assembler makes code for
+std::span<const Target> known_targets();           // and sm_75, whose code is read, printed and simulated only
+// Of those known; null: none. sm_90a is sm_90: what the suffix adds is tensor instructions, which are refused where they stand.
 const Target* find_target(std::string_view name);
 
 // One instruction word. Volta+: all 128 bits. Pascal: lo = the instruction, hi = its 21-bit control field.

@@ -31,7 +31,7 @@ uint32_t size_code(Type t) {
 
 Op Selector::address_of(const ptx::Instruction& i, const ptx::Operand& o) {
   const bool wide = i.mods.space == ptx::Space::global || i.mods.space == ptx::Space::generic;
-  const bool descriptor = wide && t_.descriptor_offset;
+  const bool descriptor = wide && t_.family == isa::Family::volta;
   if (descriptor) uses_descriptor_ = true;
   const int64_t reach = (int64_t{1} << 23) - 1;
   switch (o.kind) {

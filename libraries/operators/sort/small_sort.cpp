@@ -10,7 +10,6 @@
 #include "libraries/operators/sort/small_sort.h"
 
 #include "libraries/base/errors/check.h"
-#include "libraries/base/numbers/gpu_limits.h"
 #include "libraries/operators/emit.h"
 
 namespace rndn::operators {
@@ -24,7 +23,7 @@ static_assert(block * items == small_rows);
 constexpr int64_t figures_at = 0, runs_at = 512, digit_sums_at = 576, keys_at = 640,
                   order_at = keys_at + 8 * small_rows, counts_at = order_at + 4 * small_rows,
                   shared_bytes = counts_at + 4 * warps * digits;
-static_assert(shared_bytes <= shared_everywhere);
+static_assert(shared_bytes <= 48 << 10);
 
 struct Emission {
   Builder& b;
