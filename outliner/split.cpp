@@ -1833,7 +1833,7 @@ class Splitter {
       results.push_back(v);
       merge.results.push_back(result);
     };
-    Merged of_parts;
+    Merged of_parts{};
     for (size_t result : merged_.at(group).keys_of_parts) keys_of_parts.push_back(load_part(result));
     if (!keys_of_parts.empty()) {
       of_parts = group_again(made, group, keys_of_parts);

@@ -209,7 +209,11 @@ Result<void> adapt(Compiled& c, const CompileOptions& options, uint32_t ptx_targ
     DiagnosticSink told;
     outline(c, options, told, timings);
     if (told.has_errors()) return Error{Fault::internal, "a program cannot be outlined without a fold"};
-    if (c.outlined.kernels.empty()) return {};
+    if (c.outlined.kernels.empty()) {  // what was a fold was all of it
+      c.code = {};
+      c.ptx.clear();
+      return {};
+    }
     RETURN_IF_ERROR(generate(c, options, ptx_target, math, timings, refused_by_fusions(c)));
     expected = options.forecast(c);
   }

@@ -322,7 +322,7 @@ TEST_F(EngineTest, FullDevice) {
     EXPECT_EQ(*print_result(*got, Format::csv), *print_result(*want, Format::csv));
   }
   ASSERT_NO_FATAL_FAILURE(compile_text(R"(table { t:? = @load_table(`t:sym); x:f64 = check_cast(@column_value(t, `x:sym), f64);
-  y:? = @reverse(x); c:? = @list(y); r:? = @table(`s:sym, c); return r; })"));
+  y:? = @scan_sum(x); c:? = @list(y); r:? = @table(`s:sym, c); return r; })"));
   auto plan = engine.plan(compiled_, sources_, {.allow_fallback = false}, timings_);
   ASSERT_TRUE(plan) << plan.error().message;
   auto got = engine.run(**plan, timings_);

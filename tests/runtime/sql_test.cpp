@@ -355,7 +355,8 @@ TEST_F(Queries, WithoutTranslationAreNamedAtTheirPlace) {
             "  select 1, mad(o_custkey) from orders\n"
             "  ^\n");
   EXPECT_EQ(said("select o_orderkey from orders using sample 10"),
-            "q.sql:1:1: error: the operator LOGICAL_SAMPLE has no translation\n"
+            "q.sql:1:1: error: samples (TABLESAMPLE, USING SAMPLE) have no translation: LIMIT takes the "
+            "first rows\n"
             "  select o_orderkey from orders using sample 10\n"
             "  ^\n");
 }

@@ -137,7 +137,7 @@ TEST_F(Caches, TwoProcessesOfSixteenThreadsShareAFolder) {
     const std::string name = fs::path(file).filename();
     EXPECT_TRUE(file.find("/code/") != file.npos
                     ? name.size() == 32
-                    : name.ends_with(".column") || name.ends_with(".texts") || name.ends_with(".guess"))
+                    : name.ends_with(".column") || name.ends_with(".texts") || name.ends_with(".types"))
         << file;
   }
   EXPECT_EQ(in_a_process([&] { return is_right() ? 0 : 1; }), 0);

@@ -71,5 +71,25 @@ TEST(FirstRuns, HaveTheCodeThatWasForeseen) {
   EXPECT_EQ(first_runs(2, late), made) << "it hangs on the number of threads";
 }
 
+// A group that is foreseen to be no fold may have been all that the program's kernels did.
+TEST(FirstRuns, NeedNoKernelWhereOperatorsDoAll) {
+  REQUIRE_PLANNER();
+  auto source = tpch::open_source("tpch:0.01", {.progress = false});
+  ASSERT_TRUE(source) << source.error().message;
+  auto device = DeviceChoice::start("sim", "", [](const std::string&) {});
+  ASSERT_TRUE(device);
+  Session session(*source, *std::move(device),
+                  SessionOptions{.planner = installed(), .say = [](const std::string&) {}});
+  for (const auto& [text, wanted] :
+       {std::pair("select count(distinct l_orderkey) as n from lineitem", "n\r\n15000\r\n"),
+        std::pair("select count(distinct o_custkey) as n from orders", "n\r\n1000\r\n")}) {
+    const auto outcome = session.run(split_sql("q", "q.sql", text)[0], {});
+    ASSERT_TRUE(outcome) << outcome.error().message;
+    const auto csv = print_result(outcome->results, Format::csv);
+    ASSERT_TRUE(csv);
+    EXPECT_EQ(*csv, wanted);
+  }
+}
+
 }  // namespace
 }  // namespace rndn::runtime

@@ -114,7 +114,7 @@ TEST(Plan, ErrorsNameWhatIsNotKnown) {
       {R"({"error":false,"plans":[]})",
        "the planner gives 0 plans; one statement at a time is translated"},
       {plan_of(R"({"type":"LOGICAL_RECURSIVE_CTE"})"),
-       "the operator LOGICAL_RECURSIVE_CTE has no translation"},
+       "WITH RECURSIVE within a query has no translation: it stands where the statement begins"},
       {plan_of(R"({"type":"LOGICAL_UNNEST"})"), "UNNEST of what is no constant list has no translation"},
       {plan_of(R"({"type":"LOGICAL_FILTER"})"), "the operator LOGICAL_FILTER has 0 children"},
       {plan_of(R"({"type":"LOGICAL_PROJECTION","children":[{"type":"LOGICAL_DUMMY_SCAN"}]})"),

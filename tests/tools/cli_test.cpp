@@ -241,8 +241,8 @@ TEST_F(Cli, TablesWithoutDataSayWhichFlagIsMissing) {
   write("p.hir", program("        t:? = @load_table(`products:sym);\n        n:i64 = 1:i64;\n        return n;\n"));
   for (const char* device : {"cpu", "sim"}) {
     Ran r = run(std::string("rndn run p.hir --device ") + device);
-    EXPECT_EQ(r.exit_code, 2) << device;
-    EXPECT_THAT(r.err, HasSubstr("this program loads tables: give --data or --table\n")) << device;
+    EXPECT_EQ(r.exit_code, 1) << device;
+    EXPECT_THAT(r.err, HasSubstr("note: no data is named: --data FILE or FOLDER, or --table NAME=FILE, does so\n")) << device;
     EXPECT_EQ(r.out, "");
   }
 }
@@ -1428,7 +1428,8 @@ TEST_F(CliSql, SaysWhatIsWrong) {
   expect("rndn sql 'selec 1' --device cpu", 1, "",
          "<query>:1:1: error: syntax error at or near `selec`\n  selec 1\n  ^~~~~\n");
   expect("rndn sql 'select * from orders' --device cpu", 1, "",
-         "<query>:1:15: error: there is no table `orders`\n  select * from orders\n                ^~~~~~\n");
+         "<query>:1:15: error: there is no table `orders`\n  select * from orders\n                ^~~~~~\n"
+         "note: tables are files, FROM 'shop.csv', and what --data names\n");
   expect("rndn sql ' -- nothing\n;' --device cpu", 1, "", "error: <query>: there is no statement\n");
   EXPECT_EQ(run("rndn sql missing.sql").exit_code, 1);
   EXPECT_EQ(run("rndn sql").exit_code, 2);
