@@ -223,8 +223,20 @@ Cell Translator::constant(const Constant& c) {
     const double of = std::isnan(c.real) ? 0 : c.real > 0 ? 1 : -1;  // which no literal has
     return {g_.map("div", {g_.real(type, of), g_.real(type, 0)}, type), nothing, c.type};
   }
+  const auto fits = [](BasicType t, __int128 value) {
+    const bool is_counted = t == BasicType::i8 || t == BasicType::i16 || t == BasicType::i32 || t == BasicType::i64;
+    return !is_counted || hir::widest(t, fitting(Bounds::of(value, value))) == t;
+  };
+  const bool is_interval = c.type.id == TypeId::interval;
+  const BasicType most = is_interval               ? BasicType::i64
+                         : type == BasicType::date ? BasicType::i32
+                                                   : holding(type, Bounds::of(c.integer, c.integer));
+  if (!fits(most, c.integer) || (is_interval && !(fits(most, c.days) && fits(most, c.micros)))) {
+    fail("a constant of the plan is beyond its type {}", type_name(c.type));
+    return failed(c.type);
+  }
   if (type == BasicType::date) return {date_literal(c.integer), nothing, c.type};
-  if (c.type.id == TypeId::interval) {
+  if (is_interval) {
     const auto part = [&](__int128 value) { return g_.integer(BasicType::i64, value); };
     return interval_cell({part(c.integer), part(c.days), part(c.micros)}, {});
   }

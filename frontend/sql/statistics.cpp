@@ -320,14 +320,18 @@ Cell Translator::quantile(const Expression& e, const Relation& in, const Groups&
   const VectorId step = g_.map("mul", {g_.map("minus", {to, from}, real), part}, real);
   const BasicType kept = g_[a.value].type;
   VectorId cut = g_.cast(g_.map("plus", {from, step}, real), kept);  // towards zero
-  if (kept == BasicType::i128) {  // of which the difference is exact, unless it does not fit
-    const VectorId apart = g_.map("minus", {b.value, a.value}, kept);
+  if (x.type.id == TypeId::decimal && x.type.width > 18) {
+    // DuckDB's HUGEINT, however few bits hold them here: the difference is exact, unless it does not
+    // fit, and what is cut is a part of it.
+    const BasicType wide = BasicType::i128;
+    const VectorId p = g_.cast(a.value, wide), q = g_.cast(b.value, wide);
+    const VectorId apart = g_.map("minus", {q, p}, wide);
     const VectorId exact = g_.map("mul", {g_.cast(apart, real), part}, real);
-    cut = g_.select(g_.map("lt", {apart, g_.zero(kept)}, truth), cut,
-                    g_.map("plus", {a.value, g_.cast(exact, kept)}, kept));
+    cut = g_.select(g_.map("lt", {apart, g_.zero(wide)}, truth), g_.cast(cut, wide),
+                    g_.map("plus", {p, g_.cast(exact, wide)}, wide));
   }
   const VectorId is_one = g_.map("eq", {part, g_.real(real, 0)}, truth);
-  const VectorId v = g_.select(is_one, a.value, cut);
+  const VectorId v = g_.select(is_one, g_.cast(a.value, g_[cut].type), cut);
   g_.change(v).bounds = x.type == e.type ? g_[x.value].bounds : Bounds{};
   return canonical(e.type, v, some);
 }

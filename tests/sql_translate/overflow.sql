@@ -138,3 +138,5 @@ select id, round(i, -2), round(i::bigint, -1), round(h::bigint, -1), round(k::hu
 select round(x, -2) from (select sum(l::hugeint) * 18446744073709551616 as x from x where id < 2) q;
 select round(x, -3) from (select sum(l::hugeint) * 18446744073709551616 + sum(l::hugeint) + 9223372036854775808 as x from x where id < 2) q;
 select median(x), median(-x) from (select (l::decimal(25, 0) * 100000)::decimal(25, 1) as x from x where id < 3) q;
+-- DECIMAL of more than 18 digits is cut downwards, however few bits hold it.
+select median((-id)::decimal(20, 0)), median((-id)::decimal(18, 0)), quantile_cont((-id)::decimal(25, 1), 0.3) from x where id in (1, 2);
