@@ -47,6 +47,7 @@ struct EngineOptions {
   uint64_t hashed_rows = 1 << 17;
   // Slots of the first table for groups whose keys are hashed in a kernel, where nothing says that there are fewer groups.
   uint64_t fold_slots = 1 << 16;
+  uint64_t longest_vector = data::longest_vector;  // of one kernel; what is longer runs by ranges
   bool cache = true;  // else columns and strings leave the device after each run
   Encode encode = Encode::narrow;  // --encode
 };

@@ -729,14 +729,30 @@ Cell Translator::mark(const Relation& left, const Relation& right, std::vector<K
   if (is_none(found)) {
     // By pairs of the rows on the left, with their numbers among all rows there.
     Relation p = compact(left), q = compact(right);
-    const Pairs pair = pairs(p, q, keys_of(on, p, q), on);
-    if (error_) return failed(truth);
-    Relation a = p, b = q;
-    pick(a, pair.left);
-    pick(b, pair.right);
-    Relation joined = side_by_side(a, b);
-    joined.space = pair.space;
-    residual(joined, on, SIZE_MAX, true);
+    std::vector<Key> equal = keys_of(on, p, q);
+    std::vector<VectorId> values;
+    for (const Key& k : equal) values.push_back(k.right.value);
+    Relation joined;
+    Pairs pair;
+    if (only_keys && !equal.empty() && q.space != one_row && !g_.tell_apart(q.space, values)) {
+      // Of rows alike on the right one will do: each row on the left is in one pair at most.
+      std::vector<Cell> parts;
+      for (const Key& k : equal) parts.push_back(k.right);
+      const VectorId first = group(q.space, parts).first;
+      for (Key& k : equal) k.right = pick(k.right, first);
+      pair = pairs(p, {g_[first].space, nothing, {}}, equal, {});
+      if (error_) return failed(truth);
+      joined = {pair.space, nothing, {}};
+    } else {
+      pair = pairs(p, q, equal, on);
+      if (error_) return failed(truth);
+      Relation a = p, b = q;
+      pick(a, pair.left);
+      pick(b, pair.right);
+      joined = side_by_side(a, b);
+      joined.space = pair.space;
+      residual(joined, on, SIZE_MAX, true);
+    }
     found = rows_met(left, p, joined, pair);
   }
   Cell out{found, nothing, truth};

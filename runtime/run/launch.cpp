@@ -16,8 +16,10 @@ constexpr uint64_t mapped_result_limit = 64 << 10;  // bytes; larger results are
 constexpr uint64_t kept_for_messages =
     16 << 20;  // bytes of intermediate inputs that a kernel keeps alive until the next wait
 
-Error too_long(uint64_t n) {
-  return input_error("a vector of {} elements is more than the {} that one vector may have", n, data::longest_vector);
+// Of fewer rows it has fewer, as what is full: the run is repeated by ranges.
+Error too_long(uint64_t n, uint64_t longest) {
+  return input_error("a vector of {} elements is more than the {} that one vector may have", n, longest)
+      .as(Cause::device_full);
 }
 uint64_t flat_elements(const Item& list) { return list.parts.empty() ? 0 : list.parts[0]->capacity; }
 }  // namespace
@@ -164,10 +166,11 @@ Result<Run::Geometry> Run::geometry(const outliner::Kernel& kernel, const codege
                                     uint32_t resident_blocks) const {
   Geometry g;
   bool known = false, exact = false;
+  const uint64_t longest = plan_.options.longest_vector;
   for (const ItemPtr& input : inputs)
     if (const uint64_t n = input->kind == Item::cells ? flat_elements(*input) : input->capacity;
-        n > data::longest_vector)
-      return too_long(n);
+        n > longest)
+      return too_long(n, longest);
   for (size_t i = 0; i < f.parameters.size() && i < inputs.size(); ++i)
     if (f.parameters[i] == kernel.geometry_variable) {
       g.elements = kernel.list ? flat_elements(*inputs[i]) + inputs[i]->capacity : inputs[i]->capacity;
@@ -175,7 +178,7 @@ Result<Run::Geometry> Run::geometry(const outliner::Kernel& kernel, const codege
     }
   if (!known && !bound(kernel, f, inputs, kernel.geometry, g.elements, exact) && !is_none(kernel.geometry))
     return Error{Fault::internal, fmt::format("the number of threads of kernel `{}` is unknown", code.name)};
-  if (g.elements > data::longest_vector) return too_long(g.elements);
+  if (g.elements > longest) return too_long(g.elements, longest);
   const uint64_t tile = std::max<uint64_t>(1, uint64_t{code.block_size} * code.items_per_thread);
   g.grid = static_cast<uint32_t>(std::clamp<uint64_t>((g.elements + tile - 1) / tile, 1, resident_blocks));
   return g;
@@ -227,7 +230,8 @@ Result<ItemPtr> Run::make_output(const Step& s, size_t i, uint64_t elements, con
       list->exact = made->exact;
     }
   }
-  if (made->capacity > data::longest_vector) return too_long(made->capacity);
+  if (const uint64_t longest = plan_.options.longest_vector; made->capacity > longest)
+    return too_long(made->capacity, longest);
   return list ? list : made;
 }
 
@@ -396,7 +400,7 @@ Result<void> Run::launch(const Step& s) {
     if (size.value < 0)
       return interpreted_error(s.function, inputs, input_error("a vector cannot have {} elements", size.value));
     if (const auto n = static_cast<uint64_t>(size.value); n > data::longest_vector)
-      return interpreted_error(s.function, inputs, too_long(n));
+      return interpreted_error(s.function, inputs, too_long(n, data::longest_vector).as(Cause::other));
   }
   const std::vector<ItemPtr> given = inputs;
   std::vector<DomainPtr> domains;

@@ -350,6 +350,7 @@ Result<std::vector<Value>> run_on_host(const Engine::Plan::State& plan, const Er
                                        Timings& timings, std::string* printed,
                                        std::vector<std::string>* fallbacks) {
   if (full.cause != Cause::device_full || !plan.options.allow_fallback) return full;
+  if (full.fault == Fault::input) return full;  // a vector is too long there, too
   auto scope = timings.measure(Phase::cpu, "reference interpreter");
   auto results = errors_of([&] {
     return reference::run(plan.compiled.program, *plan.tables, plan.sources, printed);

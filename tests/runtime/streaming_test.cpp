@@ -384,6 +384,24 @@ TEST_P(EveryRule, GivesTheSameByRanges) {
 INSTANTIATE_TEST_SUITE_P(Split, EveryRule, testing::ValuesIn(rules),
                          [](const auto& info) { return std::string(info.param.name); });
 
+// A vector that would be too long for one kernel is made in parts.
+TEST(Streaming, VectorsThatWouldBeTooLong) {
+  static const SmallTables tables;
+  Programs programs(tables);
+  constexpr size_t every = 9;  // they take seconds
+  for (size_t i = 0; i < std::size(rules); i += every) {
+    const Rule& rule = rules[i];
+    const std::string text = fmt::format("module m {{ import Builtin.*; def main() : {} {{ {} {} }} }}", rule.results,
+                                         columns, rule.body);
+    const Ran whole = programs.run("t.hir", text, UINT64_MAX);
+    const Ran parts = programs.run("t.hir", text, UINT64_MAX, {.longest_vector = 10'000});
+    EXPECT_EQ(parts.error, "") << rule.name;
+    EXPECT_EQ(parts.on_host, "") << rule.name;
+    EXPECT_TRUE(parts.by_ranges) << rule.name;
+    EXPECT_TRUE(parts.csv == whole.csv) << rule.name << difference(parts.csv, whole.csv);
+  }
+}
+
 // What needs all rows at once runs on the host; without fallbacks it is an error that says which
 // statement it is.
 TEST(Streaming, RefusalNamesTheStatement) {

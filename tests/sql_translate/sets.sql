@@ -87,3 +87,5 @@ select id from t where not exists (select 1 from u where u.k = t.id and u.b is d
 select id from t where exists (select 1 from t o where o.id = t.id and o.b is distinct from t.a) order by id;
 select k, w from u where exists (select 1 from t where t.id = u.k and t.a is distinct from u.b) order by 1 nulls first, 2;
 select k, w from u where not exists (select 1 from t where t.id = u.k and t.d is distinct from date '1995-01-02') order by 1 nulls first, 2;
+select a, b, count(*) from (select i % 3 as a, i % 2 as b from range(100000) r(i) intersect select i % 3, nullif(i % 5, 4) from range(100000) s(i)) group by 1, 2 order by 1, 2;
+select count(*) from range(100000) r(i) where (i % 3, i % 2) in (select j % 4, j % 5 from range(100000) s(j));
