@@ -87,7 +87,7 @@ def test_repr_brings_the_first_rows_alone(db):
 
 
 def test_small_results_and_columns_as_they_are(driver, db):
-    result = db.sql("SELECT k, sum(x) AS s FROM t GROUP BY k ORDER BY k")
+    result = db.sql("SELECT k, sum(x)::BIGINT AS s FROM t GROUP BY k ORDER BY k")
     assert not result._native.is_on_device(1)
     assert driver.read(result.device_array("s")).tolist() == [r[1] for r in result]
     assert (driver.read(db.table("t").device_array("x")) == numpy.arange(ROWS)).all()
@@ -121,12 +121,13 @@ def test_memory_stays_for_its_consumers_and_goes_with_them(driver, db):
     assert before - driver.free() < 8 * ROWS
 
 
-def test_a_full_device_takes_results_back(driver):
+def test_results_beyond_the_limit_of_memory_go_to_the_host(driver):
     x = numpy.arange(ROWS)
     with rndn.connect("cuda", device_memory="160M") as db:
         db.register("t", pa.table({"x": x}))
         results = [db.sql(f"SELECT x * {i} AS y FROM t") for i in range(12)]
-        assert not results[0]._native.is_on_device(0), "12 times 16 MB are more than there is"
+        staying = sum(result._native.is_on_device(0) for result in results)
+        assert 0 < staying * 8 * ROWS <= 160 << 20, "12 times 16 MB are more"
         for i, result in enumerate(results):
             assert (result.arrow()["y"].to_numpy() == x * i).all()
 
