@@ -711,11 +711,11 @@ def cells(rows, types):
 
 
 class Rndn:
-    def __init__(self, program, folder, device, encode='narrow'):
+    def __init__(self, program, folder, device, encode='narrow', more=()):
         self.command = [program, 'sql', '-', '--data', str(folder), '--no-cache', '--format',
                         'json', '--device', device]
         if device != 'cpu':
-            self.command += ['--backend', 'rndn', '--encode', encode]
+            self.command += ['--backend', 'rndn', '--encode', encode, *more]
 
     def run(self, queries):
         """For each query its rows, or the error as text."""
@@ -770,6 +770,7 @@ def main():
     parser.add_argument('--schemas', type=int, default=10)
     parser.add_argument('--queries', type=int, default=50, help='for each schema')
     parser.add_argument('--device', default='cpu')
+    parser.add_argument('--arch', help='target of the simulator, such as sm_61')
     parser.add_argument('--encode', default='narrow', help='of columns on the device')
     parser.add_argument('--keep', help='a folder for the tables of schemas with differences')
     parser.add_argument('--alone', action='store_true', help='show errors that one side alone raises')
@@ -793,6 +794,8 @@ def main():
         else:
             schema = {'tables': [t.write(folder) for t in tables]}
             (folder / 'schema.json').write_text(json.dumps(schema))
+        more = ['--arch', options.arch] if options.arch else []
+        rndn = Rndn(options.rndn, folder, options.device, options.encode, more)
         queries, answers = [], []
         while len(queries) < options.queries:
             query = Query(r, tables, is_extreme, is_typed).select()
@@ -816,7 +819,7 @@ def main():
             answers.append((types, rows))
         kept = False
         for query, (types, wanted), got in zip(
-                queries, answers, Rndn(options.rndn, folder, options.device, options.encode).run(queries)):
+                queries, answers, rndn.run(queries)):
             if isinstance(got, str):
                 if got.startswith('input') and REFUSED.search(got):
                     counts['refused by rndn'] += 1
