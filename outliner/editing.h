@@ -1,5 +1,6 @@
-// Statements of main that passes before the outliner write (joins.cpp, sinks.cpp ..): calls, fresh variables,
-// what stands before or behind a statement, and what nothing reads any more. Private to this folder.
+// Statements of main that passes before the outliner read and write (joins.cpp, sinks.cpp ..): their order, calls, fresh
+// variables, what stands before or behind a statement, what nothing reads any more, and the shapes of what was written.
+// Private to this folder.
 // Cost: inserting and dropping are linear in main.
 #pragma once
 #include <algorithm>
@@ -12,7 +13,28 @@ namespace rndn::outliner {
 
 class Editing {
  protected:
-  explicit Editing(hir::Program& program) : program_(program) {}
+  Editing(hir::Program& program, Shapes& shapes, ShapeTable& table)
+      : program_(program), shapes_(shapes), table_(table) {}
+
+  // Main's statements as they run. False: it has parameters or control flow, and is left alone.
+  bool read_main(const hir::Function& main) {
+    order_.clear();
+    if (!main.parameters.empty() || !flatten(main, main.body, order_)) return false;
+    writers_.assign(main.variables.size(), 0);
+    for (hir::StatementId id : order_)
+      for (const hir::Target& t : main.statements[id].targets)
+        if (t.kind == hir::Target::variable) ++writers_[t.id];
+    return true;
+  }
+  // How many statements give the variable a value; those made since have one.
+  uint32_t writers_of(hir::VariableId v) const { return index(v) < writers_.size() ? writers_[index(v)] : 1; }
+  // After main was rewritten: `first` is the place of the first statement that is not what it was.
+  void analyse_written(const hir::Function& own, size_t first, DiagnosticSink& sink) {
+    order_.clear();
+    (void)flatten(own, own.body, order_);
+    shapes_.statements.raw().resize(own.statements.size());
+    analyse_again(program_, own, table_, sink, order_, first, shapes_);
+  }
 
   static hir::Operand operand(const hir::Function& f, hir::VariableId v) {
     return {.kind = hir::Operand::variable, .id = index(v), .name = f.variables[v].name};
@@ -112,8 +134,12 @@ class Editing {
   }
 
   hir::Program& program_;
+  Shapes& shapes_;
+  ShapeTable& table_;
+  std::vector<hir::StatementId> order_;
 
  private:
+  std::vector<uint32_t> writers_;
   std::set<NameId> names_;
   uint32_t fresh_ = 0;
 };

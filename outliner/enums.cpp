@@ -22,10 +22,10 @@ using hir::StatementId;
 class EnumFinder : Editing {
  public:
   EnumFinder(hir::Program& program, const Function& main, Shapes& shapes, ShapeTable& table)
-      : Editing(program), main_(main), shapes_(shapes), table_(table) {}
+      : Editing(program, shapes, table), main_(main) {}
 
   bool find(DiagnosticSink& sink, Function& own) {
-    if (!main_.parameters.empty() || !flatten(main_, main_.body, order_)) return false;
+    if (!read_main(main_)) return false;
     struct Found {
       StatementId made;
       std::vector<StatementId> uses, copies;
@@ -47,10 +47,7 @@ class EnumFinder : Editing {
       for (size_t k = f.copies.size(); k-- > 0;) drop_unread(own, f.copies[k]);
       drop_unread(own, f.made);
     }
-    order_.clear();
-    (void)flatten(own, own.body, order_);
-    shapes_.statements.raw().resize(own.statements.size());
-    analyse_again(program_, own, table_, sink, order_, first, shapes_);
+    analyse_written(own, first, sink);
     return true;
   }
 
@@ -106,9 +103,6 @@ class EnumFinder : Editing {
   }
 
   const Function& main_;
-  Shapes& shapes_;
-  ShapeTable& table_;
-  std::vector<StatementId> order_;
 };
 
 }  // namespace

@@ -34,14 +34,10 @@ using hir::VariableId;
 class GroupCells : Editing {
  public:
   GroupCells(hir::Program& program, const Function& main, Shapes& shapes, ShapeTable& table)
-      : Editing(program), work_(main), shapes_(shapes), table_(table) {}
+      : Editing(program, shapes, table), work_(main) {}
 
   bool find(DiagnosticSink& sink, Function& own) {
-    if (!work_.parameters.empty() || !flatten(work_, work_.body, order_)) return false;
-    writers_.assign(work_.variables.size(), 0);
-    for (StatementId id : order_)
-      for (const hir::Target& t : work_.statements[id].targets)
-        if (t.kind == hir::Target::variable) ++writers_[t.id];
+    if (!read_main(work_)) return false;
     size_t first = order_.size();
     for (size_t place = 0; place < order_.size(); ++place)
       if (is_plain(order_[place]) && called_builtin(work_, work_.statements[order_[place]]) == Builtin::values &&
@@ -49,10 +45,7 @@ class GroupCells : Editing {
         first = std::min(first, place);
     if (first == order_.size()) return false;
     own = std::move(work_);
-    order_.clear();
-    (void)flatten(own, own.body, order_);
-    shapes_.statements.raw().resize(own.statements.size());
-    analyse_again(program_, own, table_, sink, order_, first, shapes_);
+    analyse_written(own, first, sink);
     return true;
   }
 
@@ -67,7 +60,7 @@ class GroupCells : Editing {
   bool is_plain(StatementId id) const {
     const Statement& s = work_.statements[id];
     return s.kind == Statement::assign && s.targets.size() == 1 && s.targets[0].kind == hir::Target::variable &&
-           writers_[s.targets[0].id] == 1 && s.value == innermost(work_, s.value);
+           writers_of(s.targets[0].variable_id()) == 1 && s.value == innermost(work_, s.value);
   }
   const Expression& call(StatementId id) const { return work_.expressions[work_.statements[id].value]; }
   bool is_basic(const Operand& o) const {
@@ -112,7 +105,6 @@ class GroupCells : Editing {
     const auto reads_kept = [](const Step& step) { return step.kind == Step::count || step.kind == Step::add; };
     if (!find_steps(place, rows, known, steps) || std::none_of(steps.begin(), steps.end(), reads_kept)) {
       work_.variables.resize(variables);
-      writers_.resize(variables);
       return false;
     }
     const Operand list{
@@ -149,7 +141,7 @@ class GroupCells : Editing {
         if (f != Builtin::len) return false;
       } else if (form == Builtin::each_right && is_rows(e.operands[2])) {
         const Operand& x = e.operands[1];
-        if (f != Builtin::index || !is_basic(x) || writers_[x.id] != 1 || facts[1].shape != keys) return false;
+        if (f != Builtin::index || !is_basic(x) || writers_of(x.variable_id()) != 1 || facts[1].shape != keys) return false;
         known[target] = {x, work_.variables[x.variable_id()].type, {}};
       } else if (form == Builtin::each && hir::row(*f).has(hir::traits::reduction)) {
         const Cells& of = known.at(e.operands[1].id);
@@ -181,7 +173,6 @@ class GroupCells : Editing {
         } else {
           const VariableId y = fresh(work_, "column", step.cells.type);
           step.cells.x = operand(work_, y);
-          writers_.resize(work_.variables.size(), 1);
         }
         known[target] = step.cells;
         steps.push_back(std::move(step));
@@ -211,7 +202,6 @@ class GroupCells : Editing {
     hir::Literal zero{.type = type, .values = std::vector<int64_t>{0}};
     if (is_float) zero.values = std::vector<double>{0};
     const VariableId kept = fresh(work_, "kept", type), cells = fresh(work_, "cells", program_.types->list(type));
-    writers_.resize(work_.variables.size(), 1);
     more.push_back(add(work_, span, kept, Builtin::select,
                        {*step.cells.mask, counts ? integer(1) : step.cells.x, literal(std::move(zero))}));
     more.push_back(
@@ -221,10 +211,6 @@ class GroupCells : Editing {
   }
 
   Function work_;  // main, as it becomes
-  Shapes& shapes_;
-  ShapeTable& table_;
-  std::vector<StatementId> order_;
-  std::vector<uint32_t> writers_;  // per variable
   bool noted_ = false;
 };
 

@@ -43,15 +43,14 @@ constexpr StatementId nowhere = none<StatementId>();
 class GroupForms : Editing {
  public:
   GroupForms(hir::Program& program, const Function& main, const Options& options, Shapes& shapes, ShapeTable& table)
-      : Editing(program), main_(main), options_(options), shapes_(shapes), table_(table) {}
+      : Editing(program, shapes, table), main_(main), options_(options) {}
 
   bool find(DiagnosticSink& sink, Function& own) {
-    if (!main_.parameters.empty() || !flatten(main_, main_.body, order_)) return false;
+    if (!read_main(main_)) return false;
     made_.assign(main_.variables.size(), nowhere);
-    std::vector<uint32_t> writers(main_.variables.size());
     for (StatementId id : order_)
       for (const hir::Target& t : main_.statements[id].targets)
-        if (t.kind == hir::Target::variable && ++writers[t.id]) made_[t.id] = writers[t.id] == 1 ? id : nowhere;
+        if (t.kind == hir::Target::variable && writers_of(t.variable_id()) == 1) made_[t.id] = id;
     size_t first = order_.size();  // that is not what it was
     const auto calls = [&](Builtin b) {
       return std::any_of(order_.begin(), order_.end(),
@@ -68,10 +67,7 @@ class GroupForms : Editing {
     }
     if (first == order_.size()) return false;
     own = std::move(*work);
-    order_.clear();
-    (void)flatten(own, own.body, order_);
-    shapes_.statements.raw().resize(own.statements.size());
-    analyse_again(program_, own, table_, sink, order_, first, shapes_);
+    analyse_written(own, first, sink);
     return true;
   }
 
@@ -497,10 +493,7 @@ class GroupForms : Editing {
 
   const Function& main_;
   const Options& options_;
-  Shapes& shapes_;
-  ShapeTable& table_;
   bool has_names_ = false;
-  std::vector<StatementId> order_;
   std::vector<StatementId> made_;          // per variable; none: nowhere, or in several places
   Group group_;                            // that is looked at
   mutable std::set<StatementId> support_;  // what its runs are made of, and what may be gone when nothing reads it

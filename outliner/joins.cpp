@@ -62,16 +62,13 @@ struct Join {
 class JoinFinder : Editing {
  public:
   JoinFinder(hir::Program& program, const Function& main, const Options& options, Shapes& shapes, ShapeTable& table)
-      : Editing(program), main_(main), options_(options), shapes_(shapes), table_(table) {}
+      : Editing(program, shapes, table), main_(main), options_(options) {}
 
   bool find(DiagnosticSink& sink, Function& own, std::vector<uint32_t>& joins) {
-    if (!main_.parameters.empty() || !flatten(main_, main_.body, order_)) return false;
-    writers_.resize(main_.variables.size());
+    if (!read_main(main_)) return false;
     for (size_t place = 0; place < order_.size(); ++place) {
       for (const Value& v : facts(place).results)
         if (!is_none(v.object)) made_.try_emplace(v.object, place);
-      for (const hir::Target& t : statement(place).targets)
-        if (t.kind == hir::Target::variable) ++writers_[t.id];
     }
     uint32_t number = 0;
     for (size_t place = 0; place < order_.size(); ++place) {
@@ -93,11 +90,7 @@ class JoinFinder : Editing {
       if (join.number != no_join) joins.push_back(static_cast<uint32_t>(join.number));
       rewrite(own, join);
     }
-    const size_t first = found_.front().place;
-    order_.clear();
-    (void)flatten(own, own.body, order_);
-    shapes_.statements.raw().resize(own.statements.size());
-    analyse_again(program_, own, table_, sink, order_, first, shapes_);
+    analyse_written(own, found_.front().place, sink);
     return true;
   }
 
@@ -154,7 +147,7 @@ class JoinFinder : Editing {
     for (size_t k = 0; k < count; ++k) {
       if (!is_key(operands[k], values[k]) || values[k].shape != shape) return false;
       const VariableId v = operands[k].variable_id();
-      if (count > 1 && writers_[index(v)] != 1) return false;  // the list keeps what it was
+      if (count > 1 && writers_of(v) != 1) return false;  // the list keeps what it was
       out.push_back(v);
     }
     return true;
@@ -221,7 +214,7 @@ class JoinFinder : Editing {
       if (is_index) {
         if (f.operands[0].shape == right_shape_ && program_.types->is_basic(main_.variables[first.variable_id()].type))
           join.picks.push_back({order_[at], rows->second});
-      } else if (reader == Builtin::compress && writers_[first.id] == 1) {
+      } else if (reader == Builtin::compress && writers_of(first.variable_id()) == 1) {
         std::vector<VariableId> masks = rows->second;
         masks.push_back(first.variable_id());
         join.selections.push_back(order_[at]);
@@ -359,11 +352,7 @@ class JoinFinder : Editing {
 
   const Function& main_;
   const Options& options_;
-  Shapes& shapes_;
-  ShapeTable& table_;
-  std::vector<StatementId> order_;
   std::map<ObjectId, size_t> made_;  // by which statement, as a place in order_
-  std::vector<uint32_t> writers_;    // per variable
   std::vector<Join> found_;
   ShapeId right_shape_{};  // of the join that is looked at
 };

@@ -75,27 +75,19 @@ class Flattener : Editing {
  public:
   Flattener(hir::Program& program, Shapes& shapes, ShapeTable& table, const Options& options,
             Function& own)
-      : Editing(program), f_(own), shapes_(shapes), table_(table), options_(options) {}
+      : Editing(program, shapes, table), f_(own), options_(options) {}
 
   // One round over main. False: nothing was rewritten.
   bool run(DiagnosticSink& sink) {
-    order_.clear();
-    if (!f_.parameters.empty() || !flatten(f_, f_.body, order_)) return false;
+    if (!read_main(f_)) return false;
     note_names(f_);
-    writers_.assign(f_.variables.size(), 0);
-    for (StatementId id : order_)
-      for (const hir::Target& t : f_.statements[id].targets)
-        if (t.kind == hir::Target::variable) ++writers_[t.id];
     size_t first = order_.size();
     for (size_t place = 0; place < order_.size(); ++place) {
       if (rewrite(order_[place])) first = std::min(first, place);
     }
     if (first == order_.size()) return false;
     prune();
-    order_.clear();
-    (void)flatten(f_, f_.body, order_);
-    shapes_.statements.raw().resize(f_.statements.size());
-    analyse_again(program_, f_, table_, sink, order_, first, shapes_);
+    analyse_written(f_, first, sink);
     return true;
   }
 
@@ -173,9 +165,9 @@ class Flattener : Editing {
   // What an earlier round made: its elements and lengths.
   void recall(VariableId target, const Expression& e) {
     const auto once = [&](const Operand& o) {
-      return o.kind == Operand::variable && writers_[o.id] == 1;
+      return o.kind == Operand::variable && writers_of(o.variable_id()) == 1;
     };
-    if (writers_[index(target)] != 1 || !std::all_of(e.operands.begin(), e.operands.end(), once))
+    if (writers_of(target) != 1 || !std::all_of(e.operands.begin(), e.operands.end(), once))
       return;
     const bool cells = e.callee.builtin_id == Builtin::gpu_cells;
     if (!cells && e.callee.builtin_id != Builtin::tolist) return;
@@ -340,9 +332,6 @@ class Flattener : Editing {
     out.count = table_[shape].size;
     caches_.of_list.emplace(v, out);
     return out;
-  }
-  uint32_t writers_of(VariableId v) const {
-    return index(v) < writers_.size() ? writers_[index(v)] : 1;
   }
 
   // What the statement of main calls to have that value; nothing: it cannot be put together.
@@ -1587,11 +1576,7 @@ class Flattener : Editing {
   }
 
   Function& f_;
-  Shapes& shapes_;
-  ShapeTable& table_;
   const Options& options_;
-  std::vector<StatementId> order_;
-  std::vector<uint32_t> writers_;         // per variable of main as it was
   std::map<VariableId, Cellwise> known_;  // what variables of main hold
   // What was made already, by variables that never change.
   struct Caches {

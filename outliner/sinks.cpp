@@ -68,16 +68,13 @@ struct Sink {
 class Finder : Editing {
  public:
   Finder(hir::Program& program, const Function& main, const Options& options, Shapes& shapes, ShapeTable& table)
-      : Editing(program), main_(main), options_(options), shapes_(shapes), table_(table) {}
+      : Editing(program, shapes, table), main_(main), options_(options) {}
 
   bool find(DiagnosticSink& sink, Function& own, std::vector<uint32_t>& folds) {
-    if (!main_.parameters.empty() || !flatten(main_, main_.body, order_)) return false;
-    writers_.resize(main_.variables.size());
+    if (!read_main(main_)) return false;
     for (size_t place = 0; place < order_.size(); ++place) {
       for (const Value& v : facts(place).results)
         if (!is_none(v.object)) made_.try_emplace(v.object, place);
-      for (const hir::Target& t : statement(place).targets)
-        if (t.kind == hir::Target::variable) ++writers_[t.id];
     }
     uint32_t number = 0;
     for (size_t place = 0; place < order_.size(); ++place) {
@@ -106,10 +103,7 @@ class Finder : Editing {
       first = std::min(first, s.place);
       for (size_t at : s.dead) first = std::min(first, at);
     }
-    order_.clear();
-    (void)flatten(own, own.body, order_);
-    shapes_.statements.raw().resize(own.statements.size());
-    analyse_again(program_, own, table_, sink, order_, first, shapes_);
+    analyse_written(own, first, sink);
     return true;
   }
 
@@ -125,13 +119,13 @@ class Finder : Editing {
   bool is_plain(size_t place) const {
     const Statement& s = statement(place);
     return s.kind == Statement::assign && s.targets.size() == 1 && s.targets[0].kind == hir::Target::variable &&
-           writers_[s.targets[0].id] == 1 && s.value == innermost(source(), s.value);
+           writers_of(s.targets[0].variable_id()) == 1 && s.value == innermost(source(), s.value);
   }
   ObjectId result(size_t place) const { return facts(place).results[0].object; }
   BasicType type_of(VariableId v) const { return program_.types->basic_of(source().variables[v].type); }
   // A vector in a variable that keeps its value.
   bool is_fixed(const Operand& o, const Value& v) const {
-    return o.kind == Operand::variable && writers_[o.id] == 1 && !is_none(v.shape) && !is_none(v.object) &&
+    return o.kind == Operand::variable && writers_of(o.variable_id()) == 1 && !is_none(v.shape) && !is_none(v.object) &&
            table_[v.shape].kind == Shape::vector &&
            program_.types->is_basic(source().variables[o.variable_id()].type);
   }
@@ -259,7 +253,7 @@ class Finder : Editing {
           size_t clones = 0;
           std::map<std::pair<ObjectId, uint32_t>, Operand> known;
           const Operand& row = call(at).operands[1];
-          if (row.kind == Operand::variable && writers_[row.id] == 1 &&
+          if (row.kind == Operand::variable && writers_of(row.variable_id()) == 1 &&
               value_at(nullptr, s, call(at).operands[0], operands[0], row, known, clones, nullptr)) {
             s.picks.push_back(at);
             continue;
@@ -358,7 +352,7 @@ class Finder : Editing {
       // A cell of a list, which is no element of a vector.
       if (first == 1 && (e.operands[1].kind == Operand::literal || is_scalar(table_, values[1].shape))) return gathered();
       for (size_t k = 0; k < first; ++k)
-        if (e.operands[k].kind == Operand::variable && writers_[e.operands[k].id] != 1) return gathered();
+        if (e.operands[k].kind == Operand::variable && writers_of(e.operands[k].variable_id()) != 1) return gathered();
       for (size_t k = first; k < e.operands.size(); ++k)
         if (!take(k)) return gathered();
     } else {
@@ -455,11 +449,7 @@ class Finder : Editing {
   const Function* source_ = nullptr;
   Function before_;
   const Options& options_;
-  Shapes& shapes_;
-  ShapeTable& table_;
-  std::vector<StatementId> order_;
   std::map<ObjectId, size_t> made_;  // by which statement, as a place in order_
-  std::vector<uint32_t> writers_;    // per variable
   std::vector<Sink> found_;
   std::set<size_t> rewritten_;  // places of what they read as another value than it was
 };

@@ -17,7 +17,7 @@
 #include <algorithm>
 #include <map>
 
-#include "outliner/analysis.h"
+#include "outliner/editing.h"
 
 namespace rndn::outliner {
 namespace {
@@ -30,13 +30,13 @@ using hir::Operand;
 using hir::Statement;
 using hir::StatementId;
 
-class TopFinder {
+class TopFinder : Editing {
  public:
   TopFinder(hir::Program& program, const Function& main, Shapes& shapes, ShapeTable& table)
-      : program_(program), main_(main), shapes_(shapes), table_(table) {}
+      : Editing(program, shapes, table), main_(main) {}
 
   bool find(DiagnosticSink& sink, Function& own, std::vector<TopDecision>& decisions) {
-    if (!main_.parameters.empty() || !flatten(main_, main_.body, order_)) return false;
+    if (!read_main(main_)) return false;
     for (size_t place = 0; place < order_.size(); ++place) {
       if (called_builtin(main_, statement(place)) != Builtin::order || facts(place).results.size() != 1) continue;
       if (follow(place)) found_.push_back(found());
@@ -45,7 +45,7 @@ class TopFinder {
     if (found_.empty()) return false;
     if (&own != &main_) own = main_;
     for (const Found& f : found_) rewrite(own, f);
-    analyse_again(program_, own, table_, sink, order_, found_.front().place, shapes_);
+    analyse_written(own, found_.front().place, sink);
     return true;
   }
 
@@ -191,11 +191,14 @@ class TopFinder {
     if (basic != BasicType::i64 && basic != BasicType::i32 && basic != BasicType::i16 && basic != BasicType::i8)
       return false;
     // The variable must have the value before the order, and be assigned by nobody else.
-    size_t writers = 0, place = 0;
-    for (size_t p = 0; p < order_.size(); ++p)
-      for (const hir::Target& t : statement(p).targets)
-        if (t.kind == hir::Target::variable && t.id == o.id) ++writers, place = p;
-    if (writers != 1 || place >= place_) return false;
+    const auto gives = [&](StatementId id) {
+      const auto& targets = main_.statements[id].targets;
+      return std::any_of(targets.begin(), targets.end(),
+                         [&](const hir::Target& t) { return t.kind == hir::Target::variable && t.id == o.id; });
+    };
+    if (writers_of(o.variable_id()) != 1 ||
+        std::none_of(order_.begin(), order_.begin() + static_cast<ptrdiff_t>(place_), gives))
+      return false;
     limits_.push_back({o, std::nullopt});
     return true;
   }
@@ -234,11 +237,7 @@ class TopFinder {
     }
   }
 
-  hir::Program& program_;
   const Function& main_;
-  Shapes& shapes_;
-  ShapeTable& table_;
-  std::vector<StatementId> order_;
   std::vector<Found> found_;
   // Of the order that is looked at:
   size_t place_ = 0;
