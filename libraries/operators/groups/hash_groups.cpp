@@ -2,8 +2,7 @@
 //
 // enter    every row looks for the slot of its key: a free one is claimed by one compare-and-swap; one with its tag is its own when the sortable bits
 //          of the two rows agree, or at once where the tag is all of the key. The smallest row stays in the slot by a maximum of ~row. Nobody waits
-//          for anybody. Slots are looked at by plain loads first: they may be old, but a free slot is confirmed by the swap, a tag never changes, and an
-//          old row only costs an atomic in vain. places[row] = the slot.
+//          for anybody. places[row] = the slot.
 // number   the rows that their slot names are the first of their groups: a scan over the rows (look-back, emit.h) numbers them.
 // Then rows are sorted by the number of their group, whose bits are as few as there are groups: stable, so that rows ascend within a group.
 // A table that fits into the cache is tried first; one that turns out to be too small is left early for a larger one, of at most
@@ -76,42 +75,24 @@ uint32_t build_enter(ptx::Module& module, std::string_view name, std::span<const
       hashes.push_back(hash(b, key));
     }
     for (uint32_t i = 0; i < items; ++i) {
-      const LabelId probe = b.label(), seen = b.label(), other = b.label(), found = b.label(), done = b.label();
-      Reg<U32> place = place_of(b, hashes[i], count), mark = b.not_(rows[i]);
-      Reg<U64> word = b.pack<U64>(mark, tags[i]);
-      Reg<U32> probes = b.cvt<U32>(b.ld_param(p_probes));
+      const LabelId done = b.label();
+      const SlotSearch search{slots,         full,    count, b.cvt<U32>(b.ld_param(p_probes)), place_of(b, hashes[i], count),
+                              b.not_(rows[i]), tags[i]};
       b.unless(inside[i]).bra(done);
-      b.bind(probe);
-      Reg<U64> at = element_address(b, slots, place, 8);
-      Reg<U64> old = b.ld<U64>(Space::global, At(at));
-      b.when(b.setp(Is::ne, old, 0)).bra(seen);
-      b.atom_cas<U64>(Space::global, At(at), 0, word, {}, old);
-      b.when(b.setp(Is::eq, old, 0)).bra(found);
-      b.bind(seen);
-      auto [old_mark, old_tag] = b.unpack(old);
-      b.when(b.setp(Is::ne, old_tag, tags[i])).bra(other);
-      if (!exact) {
-        Reg<U32> old_row = b.not_(old_mark);
+      find_slot(b, search, done, [&](Reg<U32> mark, LabelId other) {
+        if (exact) return;
+        Reg<U32> row = b.not_(mark);
         Reg<Pred> same = b.constant<Pred>(true);
         for (size_t k = 0; k < parts.size(); ++k) {
-          const Bits x = load_bits(b, parts[k], old_row), &y = bits[i][k];
+          const Bits x = load_bits(b, parts[k], row), &y = bits[i][k];
           if (x.is_wide())
             b.setp(Is::eq, Combine::and_, x.wide, y.wide, same, same);
           else
             b.setp(Is::eq, Combine::and_, x.narrow, y.narrow, same, same);
         }
         b.unless(same).bra(other);
-      }
-      b.when(b.setp(Is::gt, mark, old_mark)).red<U32>(AtomicOp::max, Space::global, At(at), mark);
-      b.bra(found);
-      b.bind(other);
-      next_place(b, place, count);
-      b.sub(probes, 1u, probes);
-      b.when(b.setp(Is::ne, probes, 0u)).bra(probe);
-      b.st<U32>(Space::global, volatile_access, At(full), 1u);
-      b.bra(done);
-      b.bind(found);
-      b.st<U32>(Space::global, element_at(b, places, rows[i], 4), place);
+      });
+      b.st<U32>(Space::global, element_at(b, places, rows[i], 4), search.place);
       b.bind(done);
     }
   });
@@ -174,6 +155,30 @@ uint32_t build_number(ptx::Module& module, std::string_view name) {
 }
 
 }  // namespace
+
+void find_slot(Builder& b, const SlotSearch& s, LabelId missing, const CompareRows& compare) {
+  const LabelId probe = b.label(), seen = b.label(), other = b.label(), found = b.label();
+  Reg<U64> word = b.pack<U64>(s.mark, s.tag);
+  b.bind(probe);
+  Reg<U64> at = element_address(b, s.slots, s.place, 8);
+  Reg<U64> old = b.ld<U64>(Space::global, At(at));
+  b.when(b.setp(Is::ne, old, 0)).bra(seen);
+  b.atom_cas<U64>(Space::global, At(at), 0, word, {}, old);
+  b.when(b.setp(Is::eq, old, 0)).bra(found);
+  b.bind(seen);
+  auto [old_mark, old_tag] = b.unpack(old);
+  b.when(b.setp(Is::ne, old_tag, s.tag)).bra(other);
+  compare(old_mark, other);
+  b.when(b.setp(Is::gt, s.mark, old_mark)).red<U32>(AtomicOp::max, Space::global, At(at), s.mark);
+  b.bra(found);
+  b.bind(other);
+  next_place(b, s.place, s.count);
+  b.sub(s.probes, 1u, s.probes);
+  b.when(b.setp(Is::ne, s.probes, 0u)).bra(probe);
+  b.st<U32>(Space::global, volatile_access, At(s.full), 1u);
+  b.bra(missing);
+  b.bind(found);
+}
 
 Result<NumberedSlots> number_slots(Library& library, uint64_t n, uint64_t most, uint64_t growth,
                                    const std::function<Result<void>(const SlotTable&)>& fill, Memory& memory) {

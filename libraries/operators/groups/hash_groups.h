@@ -3,6 +3,7 @@
 #include <functional>
 #include <span>
 
+#include "libraries/operators/emit.h"
 #include "libraries/operators/sort/radix_sort.h"
 
 namespace rndn::operators {
@@ -15,6 +16,17 @@ struct SlotTable {
   Address places = 0;   // u32 per row: its slot
   Address full = 0;     // u32, not 0: a row found no slot
 };
+// Code that looks for the slot of a row's key, from `place` on, which then is that slot. Slots are looked at by plain loads first: they may be old, but
+// a free slot is confirmed by the swap, a tag never changes, and an old row only costs an atomic in vain. `compare(mark, other)` jumps to `other`
+// unless the row ~mark, which has the same tag, has the same key. Where none of `probes` slots is the row's, `full` is set: to `missing`.
+struct SlotSearch {
+  Reg<U64> slots, full;
+  Reg<U32> count, probes, place;
+  Reg<U32> mark, tag;  // ~row, and what of the key the slot holds
+};
+using CompareRows = std::function<void(Reg<U32> mark, ptx::LabelId other)>;
+void find_slot(Builder& b, const SlotSearch& s, ptx::LabelId missing, const CompareRows& compare);
+
 // Rows by slots: those of one slot have one number, which ascend with their first rows.
 struct NumberedSlots {
   Address slots = 0, places = 0;  // as above

@@ -56,37 +56,17 @@ uint32_t build_enter(ptx::Module& module, std::string_view name) {
       [](Builder& b, std::span<const Reg<U64>> p, Reg<U32> row, LabelId next_row) {
         Reg<U64> mask = p[2], table = p[3], places = p[6], full = p[7];
         Reg<U32> slots = b.cvt<U32>(p[4]);
-        const LabelId probe = b.label(), seen = b.label(), other = b.label(), found = b.label();
         // A table that is full needs no more rows.
         Reg<U32> is_full = b.ld<U32>(Space::global, volatile_access, At(full));
         b.when(b.setp(Is::ne, is_full, 0u)).bra(next_row);
         const Text text = text_at(b, p[0], p[1], row);
         Reg<U64> key = b.and_(hash_text(b, text), mask);
-        Reg<U32> own = tag(b, key), place = place_of(b, hash(b, key), slots);
-        Reg<U32> mark = b.not_(row), probes = b.cvt<U32>(p[5]);
-        Reg<U64> word = b.pack<U64>(mark, own);
-        b.bind(probe);
-        Reg<U64> at = element_address(b, table, place, 8);
-        // It may be old: a free slot is confirmed by the swap, a tag never changes.
-        Reg<U64> old = b.ld<U64>(Space::global, At(at));
-        b.when(b.setp(Is::ne, old, 0)).bra(seen);
-        b.atom_cas<U64>(Space::global, At(at), 0, word, {}, old);
-        b.when(b.setp(Is::eq, old, 0)).bra(found);
-        b.bind(seen);
-        auto [old_mark, old_tag] = b.unpack(old);
-        b.when(b.setp(Is::ne, old_tag, own)).bra(other);
-        compare_texts(b, text, text_at(b, p[0], p[1], b.not_(old_mark)), other);
-        b.when(b.setp(Is::gt, mark, old_mark))
-            .red<U32>(ptx::AtomicOp::max, Space::global, At(at), mark);
-        b.bra(found);
-        b.bind(other);
-        next_place(b, place, slots);
-        b.sub(probes, 1u, probes);
-        b.when(b.setp(Is::ne, probes, 0u)).bra(probe);
-        b.st<U32>(Space::global, volatile_access, At(full), 1u);
-        b.bra(next_row);
-        b.bind(found);
-        b.st<U32>(Space::global, element_at(b, places, row, 4), place);
+        const SlotSearch search{table,       full,        slots, b.cvt<U32>(p[5]), place_of(b, hash(b, key), slots),
+                                b.not_(row), tag(b, key)};
+        find_slot(b, search, next_row, [&](Reg<U32> mark, LabelId other) {
+          compare_texts(b, text, text_at(b, p[0], p[1], b.not_(mark)), other);
+        });
+        b.st<U32>(Space::global, element_at(b, places, row, 4), search.place);
       });
 }
 
