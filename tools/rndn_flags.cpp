@@ -108,7 +108,7 @@ void add_run_flags(CLI::App& command, Flags& flags) {
   choice("--sort", flags.sort, "sorting: bitonic or radix (default: by size)", {"bitonic", "radix"});
   choice("--top", flags.top, "first rows of an order: select or sort all (default: by size and number)",
          {"select", "sort"});
-  choice("--group", flags.group, "grouping: sort or hash (default: sort, or tables of few groups)", {"sort", "hash"});
+  choice("--group", flags.group, "grouping: sort, or hash wherever keys can be (default: sort, or tables of few groups)", {"sort", "hash"});
   choice("--join", flags.join, "joins: loop or hash (default: by size; two ascending columns of integers are merged)",
          {"loop", "hash"});
   choice("--member", flags.member, "membership: loop or hash (default: by size)", {"loop", "hash"});
@@ -214,7 +214,7 @@ Result<runtime::CompileOptions> compile_options(const Flags& flags) {
                                         : outliner::Mode::full;
   o.fuse_operators = flags.fuse_operators == "on";
   o.fuse_joins = flags.join.empty() && flags.member.empty();  // else the operator that is asked for
-  o.fuse_groups = flags.group.empty();
+  o.fuse_groups = flags.group != "sort";
   o.level = flags.level;
   o.scheduler = flags.scheduler == "linear" ? assembler::Scheduler::linear : assembler::Scheduler::list;
   o.branch_inlining = flags.branch_inlining == "on";

@@ -56,6 +56,7 @@ std::string_view Run::fold_way(const codegen::KernelCode::Sink& sink, const Fold
     if (!b.known()) return "nothing is known of its keys";
     keys.push_back(b);
   }
+  if (plan_.options.operators.group == operators::Options::Group::hash && fold_hashed(sink, in, keys, way).empty()) return {};
   const std::string_view unfit = fold_direct(sink, in, keys, way);
   const bool direct = unfit.empty();
   if (sink.keys.size() == 1 && in.bounds[index(sink.keys[0])].ascending && (!direct || way.words[codegen::sink_copies] == 0))
@@ -93,8 +94,10 @@ std::string_view Run::fold_direct(const codegen::KernelCode::Sink& sink, const F
 // Neighbouring keys share a word while 64 bits hold their combinations.
 std::string_view Run::fold_hashed(const codegen::KernelCode::Sink& sink, const FoldInput& in,
                                   std::span<const Bounds> keys, FoldWay& way) const {
-  if (plan_.options.operators.group == operators::Options::Group::sort) return "groups are to be sorted";
-  if (in.elements <= plan_.options.hashed_rows) return "its rows are few";
+  using Group = operators::Options::Group;
+  const Group group = plan_.options.operators.group;
+  if (group == Group::sort) return "groups are to be sorted";
+  if (group != Group::hash && in.elements <= plan_.options.hashed_rows) return "its rows are few";
   if (!in.repeats) return "its kernel changes a vector";
   using Wide = unsigned __int128;
   constexpr Wide most = Wide{1} << 64;

@@ -540,5 +540,26 @@ TEST(Sinks, RandomProgramsGiveWhatTheInterpreterGives) {
   EXPECT_GE(folded, last / 4);
 }
 
+// --group hash: the same programs, every group that can be hashed in its kernel, however few rows and combinations of keys there are.
+TEST(Sinks, RandomProgramsWithHashedGroupsGiveWhatTheInterpreterGives) {
+  constexpr const char* targets[] = {"sm_61", "sm_86", "sm_90"};
+  const char* seeds = std::getenv("RNDN_RANDOM_SEEDS");
+  const uint64_t last = seeds ? std::strtoull(seeds, nullptr, 10) : 40;
+  How how{.runs = 2};
+  how.engine.operators.group = operators::Options::Group::hash;
+  size_t hashed = 0;
+  for (uint64_t seed = 0; seed < last; ++seed) {
+    const Grouping random(seed);
+    auto want = run_on_reference(random.text, random.tables);
+    ASSERT_TRUE(want.ok()) << want.error().message << "\n" << random.text;
+    auto got = run_so(targets[seed % 3], random.text, random.tables, how);
+    ASSERT_TRUE(got.ok()) << "seed " << seed << ": " << got.error().message << "\n" << random.text;
+    ASSERT_EQ(got->result, *want) << "seed " << seed << "\n" << random.text;
+    hashed += is_hashed(*got);
+  }
+  std::printf("%zu runs with hashed groups alone\n", hashed);
+  EXPECT_GE(hashed, last * 9 / 10);
+}
+
 }  // namespace
 }  // namespace rndn::runtime

@@ -772,6 +772,7 @@ def main():
     parser.add_argument('--device', default='cpu')
     parser.add_argument('--arch', help='target of the simulator, such as sm_61')
     parser.add_argument('--encode', default='narrow', help='of columns on the device')
+    parser.add_argument('--group', choices=['sort', 'hash'], help='how, on the device; by default as it sees fit')
     parser.add_argument('--keep', help='a folder for the tables of schemas with differences')
     parser.add_argument('--alone', action='store_true', help='show errors that one side alone raises')
     parser.add_argument('--show', type=int, default=5, help='differences shown in full')
@@ -794,7 +795,7 @@ def main():
         else:
             schema = {'tables': [t.write(folder) for t in tables]}
             (folder / 'schema.json').write_text(json.dumps(schema))
-        more = ['--arch', options.arch] if options.arch else []
+        more = [f'--{name}={value}' for name in ('arch', 'group') if (value := getattr(options, name))]
         rndn = Rndn(options.rndn, folder, options.device, options.encode, more)
         queries, answers = [], []
         while len(queries) < options.queries:
