@@ -142,6 +142,9 @@ class Run {
     no_vectors
   };  // no_vectors: an argument is only on the host
   Result<Sizes> sizes_hold(const outliner::Kernel& kernel, const hir::Function& f, const std::vector<ItemPtr>& inputs);
+  // Gives vectors of one element as many copies of it as the others of their size have, where the kernel makes the same of them.
+  Result<bool> spread_single(const outliner::Kernel& kernel, const hir::Function& f, std::vector<ItemPtr>& inputs);
+  Result<ItemPtr> copies_of(const ItemPtr& v, uint64_t count);
   // Do the lists have the same cells? Those that share their offsets do, which costs no look at them.
   Result<bool> same_cells(Item& a, Item& b);
   Result<void> launch(const Step& s);

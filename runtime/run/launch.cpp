@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <map>
 
+#include "outliner/spread.h"
 #include "runtime/memory/bounds.h"
 #include "runtime/run/execution.h"
 
@@ -109,6 +110,50 @@ Result<Run::Sizes> Run::sizes_hold(const outliner::Kernel& kernel, const hir::Fu
     if (length != expected) return Sizes::other_lengths;
   }
   return Sizes::hold;
+}
+
+// The vector's only element that many times: copies that double.
+Result<ItemPtr> Run::copies_of(const ItemPtr& v, uint64_t count) {
+  ASSIGN_OR_RETURN(const ItemPtr one, plain(v));
+  ItemPtr made = new_vector(one->type, count, true);
+  made->bounds = one->bounds;
+  const uint64_t width = device_bytes(*made, 1);
+  ASSIGN_OR_RETURN(made->data_buffer, engine_.buffers.allocate(count * width));
+  made->data = made->data_buffer->address;
+  RETURN_IF_ERROR(device_.copy(made->data, one->data, width));
+  for (uint64_t k = 1; k < count; k *= 2)
+    RETURN_IF_ERROR(device_.copy(made->data + k * width, made->data, std::min(k, count - k) * width));
+  pending_ = true;
+  return made;
+}
+
+Result<bool> Run::spread_single(const outliner::Kernel& kernel, const hir::Function& f, std::vector<ItemPtr>& inputs) {
+  const outliner::ShapeTable& shapes = plan_.compiled.outlined.shapes;
+  const auto size_id = [&](size_t i) { return shapes[kernel.shapes[f.parameters[i]]].size; };
+  std::map<outliner::SizeId, uint64_t> lengths;  // of those that have more than one element
+  std::vector<size_t> places;
+  std::vector<hir::VariableId> single;
+  for (size_t i = 0; i < inputs.size(); ++i) {
+    if (inputs[i]->kind != Item::vector) return false;
+    if (is_none(size_id(i))) continue;
+    ASSIGN_OR_RETURN(const uint64_t length, size_of(*inputs[i]));
+    if (length == 1 && !outliner::is_scalar(shapes, kernel.shapes[f.parameters[i]])) {
+      if (hir::is_text(inputs[i]->type)) return false;
+      places.push_back(i);
+      single.push_back(f.parameters[i]);
+    } else if (!lengths.try_emplace(size_id(i), length).second && lengths[size_id(i)] != length) {
+      return false;
+    }
+  }
+  std::erase_if(places, [&](size_t i) { return !lengths.contains(size_id(i)); });
+  std::erase_if(single, [&](hir::VariableId v) { return !lengths.contains(shapes[kernel.shapes[v]].size); });
+  if (places.empty() || !outliner::may_be_spread(program(), kernel, shapes, single)) return false;
+  for (size_t i : places) {
+    const uint64_t length = lengths[size_id(i)];
+    if (length == 0) return false;  // what fails for the element fails for none of its copies
+    ASSIGN_OR_RETURN(inputs[i], copies_of(inputs[i], length));
+  }
+  return true;
 }
 
 // Inputs of one class of texts become codes of one domain; `domains` gets the domain of each class.
@@ -381,11 +426,17 @@ Result<void> Run::launch(const Step& s) {
   // What holds for all variants.
   const codegen::KernelCode& common = state.variants[0]->code;
   ASSIGN_OR_RETURN(std::vector<ItemPtr> inputs, items(s.inputs));
-  ASSIGN_OR_RETURN(const Sizes sizes, sizes_hold(kernel, f, inputs));
+  ASSIGN_OR_RETURN(Sizes sizes, sizes_hold(kernel, f, inputs));
+  if (sizes == Sizes::other_lengths) {
+    sizes_unsure_ = true;
+    ASSIGN_OR_RETURN(const bool spread, spread_single(kernel, f, inputs));
+    if (spread) {
+      ASSIGN_OR_RETURN(sizes, sizes_hold(kernel, f, inputs));
+    }
+  }
   switch (sizes) {
     case Sizes::hold: break;
     case Sizes::other_lengths:
-      sizes_unsure_ = true;
       return fall_back(s, "its vectors have other lengths than it was made for", Arguments::perhaps_wrong);
     case Sizes::other_cells:
       return fall_back(s, "its lists have other cells than it was made for", Arguments::perhaps_wrong);
