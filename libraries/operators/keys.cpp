@@ -317,19 +317,29 @@ Reg<U64> load_text_word(Builder& b, Reg<U64> at, Reg<U32> first, Reg<U32> length
 }
 
 Bits load_bits(Builder& b, const PartCode& part, Reg<U32> row) {
+  PartValues values{.data = b.ld_param(part.data)};
+  const bool has_ranks = part.source == Source::rank8 || part.source == Source::rank16 || part.source == Source::rank32;
+  const bool is_string = part.source == Source::word || part.source == Source::length;
+  if (has_ranks || part.source == Source::cell || part.source == Source::word) values.extra = b.ld_param(part.extra);
+  if (part.source == Source::word) values.number = b.ld_param(part.number);
+  if (!is_string && part.source != Source::cell) values.flip = b.ld_param(part.flip);
+  return load_bits(b, part.source, values, row);
+}
+
+Bits load_bits(Builder& b, Source source, const PartValues& part, Reg<U32> row) {
   Bits out;
-  Reg<U64> data = b.ld_param(part.data);
-  const auto flip32 = [&] { return b.cvt<U32>(b.ld_param(part.flip)); };
+  Reg<U64> data = part.data;
+  const auto flip32 = [&] { return b.cvt<U32>(part.flip); };
   const auto byte = [&] { return b.cvt<U32>(b.ld<U8>(Space::global, At(element_address(b, data, row, 1)))); };
   const auto half = [&] { return b.cvt<U32>(b.ld<U16>(Space::global, At(element_address(b, data, row, 2)))); };
-  switch (part.source) {
+  switch (source) {
     case Source::u8: out.narrow = b.xor_(byte(), flip32()); return out;
     case Source::u16: out.narrow = b.xor_(half(), flip32()); return out;
     case Source::u32:
       out.narrow = b.xor_(b.ld<U32>(Space::global, At(element_address(b, data, row, 4))), flip32());
       return out;
     case Source::u64:
-      out.wide = b.xor_(b.ld<U64>(Space::global, At(element_address(b, data, row, 8))), b.ld_param(part.flip));
+      out.wide = b.xor_(b.ld<U64>(Space::global, At(element_address(b, data, row, 8))), part.flip);
       return out;
     case Source::f32: {
       Reg<U32> x = b.ld<U32>(Space::global, At(element_address(b, data, row, 4)));
@@ -346,23 +356,23 @@ Bits load_bits(Builder& b, const PartCode& part, Reg<U32> row) {
       b.when(b.setp(Is::eq, x, sign_bit)).constant<U64>(0, x);
       Reg<Pred> nan = b.setp(Is::gt, b.and_(x, ~sign_bit), 0x7FF0000000000000u);
       Reg<U64> sign = Builder::as<U64>(b.shr(Builder::as<S64>(x), 63u));
-      out.wide = b.xor_(b.xor_(x, b.or_(sign, sign_bit)), b.ld_param(part.flip));
+      out.wide = b.xor_(b.xor_(x, b.or_(sign, sign_bit)), part.flip);
       b.when(nan).constant<U64>(~uint64_t{0}, out.wide);
       return out;
     }
     case Source::rank8:
     case Source::rank16:
     case Source::rank32: {
-      Reg<U32> code = part.source == Source::rank8    ? byte()
-                      : part.source == Source::rank16 ? half()
+      Reg<U32> code = source == Source::rank8    ? byte()
+                      : source == Source::rank16 ? half()
                                                       : b.ld<U32>(Space::global, At(element_address(b, data, row, 4)));
-      Reg<U64> ranks = b.ld_param(part.extra);
+      Reg<U64> ranks = part.extra;
       out.narrow = b.xor_(b.ld<U32>(Space::global, At(element_address(b, ranks, code, 4))), flip32());
       return out;
     }
     case Source::cell: {
       // The last cell that does not begin behind the row, by bisection: the same steps in all lanes.
-      Reg<U32> cell = b.constant<U32>(0u), size = b.cvt<U32>(b.ld_param(part.extra));
+      Reg<U32> cell = b.constant<U32>(0u), size = b.cvt<U32>(part.extra);
       Reg<U64> row64 = b.cvt<U64>(row);
       const ptx::LabelId loop = b.label(), found = b.label();
       b.bind(loop);
@@ -381,12 +391,12 @@ Bits load_bits(Builder& b, const PartCode& part, Reg<U32> row) {
     case Source::length: {
       Reg<U64> handle = b.ld<U64>(Space::global, At(element_address(b, data, row, 8)));
       Reg<U32> length = b.and_(b.cvt<U32>(handle), 0xFFFFFFu);
-      if (part.source == Source::length) {
+      if (source == Source::length) {
         out.narrow = length;
         return out;
       }
-      Reg<U32> first = b.shl(b.cvt<U32>(b.ld_param(part.number)), 3u);
-      Reg<U64> at = b.add(b.add(b.ld_param(part.extra), b.shr(handle, 24u)), b.cvt<U64>(first));
+      Reg<U32> first = b.shl(b.cvt<U32>(part.number), 3u);
+      Reg<U64> at = b.add(b.add(part.extra, b.shr(handle, 24u)), b.cvt<U64>(first));
       out.wide = load_text_word(b, at, first, length);
       return out;
     }

@@ -31,6 +31,8 @@ enum class Source : char {
   rank16 = 'l',
   length = 'k',  // of a string: bytes 8 * number .. 8 * number + 7; bytes in all
 };
+inline constexpr Source all_sources[] = {Source::u8,    Source::u16,    Source::u32,  Source::u64,  Source::f32,    Source::f64,
+                                     Source::rank8, Source::rank16, Source::rank32, Source::cell, Source::word, Source::length};
 
 // One column, or a part of one, as it takes part in keys.
 struct Part {
@@ -90,6 +92,11 @@ PartCode declare_part(ptx::Builder& b, Source source, uint32_t k);
 void add_part(Arguments& arguments, const Part& part);
 // The sortable bits of a row. Uniform control flow.
 Bits load_bits(ptx::Builder& b, const PartCode& part, ptx::Reg<ptx::U32> row);
+// The same with what is passed in registers: those that the source looks at.
+struct PartValues {
+  ptx::Reg<ptx::U64> data, extra, number, flip;
+};
+Bits load_bits(ptx::Builder& b, Source source, const PartValues& part, ptx::Reg<ptx::U32> row);
 // Eight bytes of a string as a little-endian word, zero-padded: from its byte `first` on, which lies `at`. Reads whole words of the memory.
 ptx::Reg<ptx::U64> load_bytes(ptx::Builder& b, ptx::Reg<ptx::U64> at, ptx::Reg<ptx::U32> first,
                               ptx::Reg<ptx::U32> length);

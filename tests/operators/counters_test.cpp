@@ -78,9 +78,9 @@ TEST(SortCounters, LaunchesInstructionsAndSectors) {
     // blocks of one thread per entry take.
     expect_at_most("top 10, 64 bits", target, 100000, {3, 1, room * (pascal ? 826.6 : 636.3), 3.10}, top(wide, 10));
     expect_at_most("top 100, 32 bits", target, 100000, {3, 1, room * (pascal ? 739.3 : 545.2), 2.97}, top(narrow, 100));
-    expect_at_most("order 1000 of 5000", target, 1000, {1, 1, room * (pascal ? 449.0 : 436.7), 0.43}, order(few, 4000));
-    expect_at_most("group 1000", target, 1000, {1, 1, room * (pascal ? 637.4 : 592.9), 1.60}, group(few, 0));
-    expect_at_most("order 20 of 1000", target, 20, {1, 0, room * (pascal ? 12341 : 11309), 4.40}, order(tiny, 980));
+    expect_at_most("order 1000 of 5000", target, 1000, {1, 1, room * (pascal ? 444.9 : 390.3), 0.40}, order(few, 4000));
+    expect_at_most("group 1000", target, 1000, {1, 1, room * (pascal ? 599.2 : 507.0), 0.56}, group(few, 0));
+    expect_at_most("order 20 of 1000", target, 20, {1, 0, room * (pascal ? 10733 : 8724), 1.40}, order(tiny, 980));
   }
 }
 

@@ -1,4 +1,6 @@
 // order, group, unique against std::stable_sort, on the simulator with its checks on.
+#include <set>
+
 #include "tests/operators/sort_support.h"
 
 namespace rndn::operators::sort_test {
@@ -105,6 +107,22 @@ TEST_P(SortTest, SeveralColumns) {
       if (HasFatalFailure()) return;
     }
   }
+}
+
+// So that the first sort of a few rows makes the code for all others.
+TEST(SmallSort, HasOneKernelForAllColumns) {
+  Bench bench("sm_90");
+  std::vector<Column> columns = {test::make_text(100, 10, 1)};
+  for (Type type : {Type::u8, Type::i32, Type::i64, Type::f32, Type::f64})
+    columns.push_back(test::make(type, Shape::zipf, 100, 2));
+  std::set<std::string, std::less<>> launched;
+  for (size_t c = 0; c < columns.size(); ++c) {
+    const std::vector<Column> some = {columns[c], columns[(c + 1) % columns.size()]};
+    expect_order(bench, some, {1, 0});
+    expect_groups(bench, c % 2 ? some : std::vector<Column>{columns[c]});
+    for (const Launch& l : bench.sql->take_launches()) launched.emplace(l.kernel);
+  }
+  EXPECT_EQ(launched, (std::set<std::string, std::less<>>{"small_groups", "small_order"}));
 }
 
 // In one launch there are at most 8 columns; keys are bounded and compared 16 columns at a time.

@@ -1,12 +1,15 @@
 // A few rows: one block sorts them in shared memory, in one launch, and needs to know nothing beforehand.
 //
 // Column by column, the last first: sortable bits (keys.h) go to shared memory, the block finds their bounds by shuffles and subtracts the
-// lowest, and a stable counting sort by 8 bits runs as often as the range has digits. What moves is row numbers; keys stay where they are.
+// lowest, and a stable counting sort by 8 bits runs as often as the range has digits; low bits that are the same in all rows, as in whole
+// numbers kept as floats, are not sorted by. What moves is row numbers; keys stay where they are.
 // A digit pass: warps rank their rows by ballots in order, thread d adds up digit d over the warps, a block scan gives the places, and
-// row numbers change places through shared memory. Warps without rows skip the ranking. Then rows are compared with their predecessors
-// to find groups, counted by ballots.
+// row numbers change places through shared memory. Warps without rows skip the ranking. For groups the columns go to shared memory once
+// more, rows are compared with their predecessors, and the groups counted by ballots.
 // Rows beyond the end have all bits set, and so stay behind the others.
-// Cost: the columns are read once (twice for groups); about 5 barriers per digit.
+// How many columns there are, and of which sources, is known at run time: the code is the same for all, so that it is made once. Keys
+// have 64 bits; a column of fewer has no more digits for it.
+// Cost: the columns are read once (twice for groups); about 5 barriers per digit; a branch per kind of source and column.
 #include "libraries/operators/sort/small_sort.h"
 
 #include "libraries/base/errors/check.h"
@@ -17,12 +20,13 @@ namespace rndn::operators {
 namespace {
 
 constexpr uint32_t block = 512, warps = block / 32, items = 4, digits = 256;
-static_assert(block * items == small_rows);
+static_assert(block * items == small_rows && warps == 16);
 
-// Shared memory: four figures per warp; sums of runs and of digits per warp; keys; row numbers in order; counts per warp and digit.
+// Shared memory: four figures per warp; sums of runs and of digits per warp; keys; row numbers in order; counts per warp and digit; parts.
+constexpr uint32_t part_words = 5;  // source, data, extra, number, flip
 constexpr int64_t figures_at = 0, runs_at = 512, digit_sums_at = 576, keys_at = 640,
                   order_at = keys_at + 8 * small_rows, counts_at = order_at + 4 * small_rows,
-                  shared_bytes = counts_at + 4 * warps * digits;
+                  parts_at = counts_at + 4 * warps * digits, shared_bytes = parts_at + 8 * part_words * small_parts;
 static_assert(shared_bytes <= 48 << 10);
 
 struct Emission {
@@ -32,41 +36,24 @@ struct Emission {
   Reg<U32> base;         // of shared memory
   Reg<U32> n, position;  // of item 0
   Reg<U32> lanes_before;
+  Reg<Pred> idle;  // the warp has no rows
   std::vector<Reg<Pred>> inside;
   std::vector<Reg<U32>> row;  // the row at the position of every item
 };
 
-Reg<U32> key_address(Emission& e, Reg<U32> row, uint32_t bytes) { return e.b.mad_lo(row, bytes, e.base); }
+Reg<U32> key_address(Emission& e, Reg<U32> row) { return e.b.mad_lo(row, 8u, e.base); }
 
-// The largest x of the block, in every thread. Figure f of shared memory.
-template <class T>
-Reg<T> block_max(Emission& e, Reg<T> x, bool is_or, uint32_t f, bool store) {
-  Builder& b = e.b;
-  const auto step = [&](uint32_t distance) {
-    Reg<T> other;
-    if constexpr (T::size == 8)
-      other = b.shfl_sync_64(ShuffleMode::bfly, x, distance, 31u);
-    else
-      other = b.shfl_sync(ShuffleMode::bfly, x, distance, 31u);
-    x = is_or ? b.or_(x, other) : b.max(x, other);
-  };
-  if (store) {
-    for (uint32_t distance = 16; distance > 0; distance /= 2) step(distance);
-    Reg<U32> at = b.add(e.base, b.shl(e.t.warp, 3u));
-    store_if<T>(b, b.setp(Is::eq, e.t.lane, 0u), Space::shared, At(at, figures_at + 8 * warps * f), x);
-  } else {
-    Reg<U32> at = b.add(e.base, b.shl(b.and_(e.t.lane, warps - 1), 3u));
-    x = b.ld<T>(Space::shared, At(at, figures_at + 8 * warps * f));
-    for (uint32_t distance = warps / 2; distance > 0; distance /= 2) step(distance);
+// x becomes the largest one, or all bits, of lanes whose numbers differ in bits below `lanes`.
+void combine(Builder& b, Reg<U64> x, bool is_or, uint32_t lanes) {
+  for (uint32_t distance = lanes / 2; distance > 0; distance /= 2) {
+    Reg<U64> other = b.shfl_sync_64(ShuffleMode::bfly, x, distance, 31u);
+    is_or ? b.or_(x, other, x) : b.max(x, other, x);
   }
-  return x;
 }
 
 // One digit: row numbers at the positions are sorted by the 8 bits of their keys from `shift` on.
-template <class T>
 void digit_pass(Emission& e, Reg<U32> shift) {
   Builder& b = e.b;
-  constexpr uint32_t bytes = T::size;
   Reg<U32> own = b.mad_lo(e.t.tid, 4u, e.base);
   Reg<U32> warp_counts = b.mad_lo(e.t.warp, 4 * digits, e.base);
   Reg<U32> mine = b.mad_lo(e.t.lane, 4u, warp_counts);
@@ -75,15 +62,10 @@ void digit_pass(Emission& e, Reg<U32> shift) {
   const ptx::LabelId ranked = b.label();
   std::vector<Reg<U32>> digit(items), rank(items);
   for (uint32_t i = 0; i < items; ++i) digit[i] = b.constant<U32>(0u), rank[i] = b.constant<U32>(0u);
-  Reg<Pred> idle = b.setp(Is::ge, b.mul_lo(e.t.warp, 32 * items), e.n);
-  b.when(idle).bra_uni(ranked);
+  b.when(e.idle).bra_uni(ranked);
   for (uint32_t i = 0; i < items; ++i) {
-    Reg<T> key = b.ld<T>(Space::shared, At(key_address(e, e.row[i], bytes), keys_at));
-    Reg<T> shifted = b.shr(key, shift);
-    if constexpr (bytes == 8)
-      b.and_(b.cvt<U32>(shifted), 255u, digit[i]);
-    else
-      b.and_(shifted, 255u, digit[i]);
+    Reg<U64> key = b.ld<U64>(Space::shared, At(key_address(e, e.row[i]), keys_at));
+    b.and_(b.cvt<U32>(b.shr(key, shift)), 255u, digit[i]);
   }
   for (uint32_t i = 0; i < items; ++i) {
     Reg<U32> peers = equal_digits(b, digit[i]);
@@ -136,7 +118,7 @@ void digit_pass(Emission& e, Reg<U32> shift) {
     Reg<U32> before = b.ld<U32>(Space::shared, At(b.add(warp_counts, d4), counts_at));
     Reg<U32> start = b.ld<U32>(Space::shared, At(b.add(e.base, d4), order_at));
     Reg<U32> sorted = b.add(b.add(rank[i], before), start);
-    b.selp(to[i], sorted, idle, to[i]);
+    b.selp(to[i], sorted, e.idle, to[i]);
   }
   b.bar_sync();
   for (uint32_t i = 0; i < items; ++i) b.st<U32>(Space::shared, At(b.mad_lo(to[i], 4u, e.base), order_at), e.row[i]);
@@ -147,59 +129,102 @@ void digit_pass(Emission& e, Reg<U32> shift) {
 }
 
 // Sorts by one part: bits[i] of the row that is at item i's position by number.
-template <class T>
-void sort_by(Emission& e, std::vector<Reg<T>> bits, bool is_float) {
+void sort_by(Emission& e, std::span<const Reg<U64>> bits, Reg<Pred> is_float) {
   Builder& b = e.b;
-  Reg<T> high = b.constant<T>(0u), low = b.constant<T>(0u), set = b.constant<T>(0u), clear = b.constant<T>(0u);
+  // high, low: the largest bits and the largest complement; set, clear: bits that are so in some row.
+  Reg<U64> high = b.constant<U64>(0), low = b.constant<U64>(0), set = b.constant<U64>(0), clear = b.constant<U64>(0);
+  const ptx::LabelId noted = b.label(), combined = b.label(), stored = b.label();
+  b.when(e.idle).bra_uni(noted);
   for (uint32_t i = 0; i < items; ++i) {
-    Reg<T> inverse = b.not_(bits[i]);
+    Reg<U64> inverse = b.not_(bits[i]);
     b.when(e.inside[i]).max(high, bits[i], high);
     b.when(e.inside[i]).max(low, inverse, low);
-    if (!is_float) continue;
     b.when(e.inside[i]).or_(set, bits[i], set);
     b.when(e.inside[i]).or_(clear, inverse, clear);
   }
-  block_max(e, high, false, 0, true);
-  block_max(e, low, false, 1, true);
-  if (is_float) block_max(e, set, true, 2, true), block_max(e, clear, true, 3, true);
+  combine(b, high, false, 32);
+  combine(b, low, false, 32);
+  b.unless(is_float).bra_uni(noted);
+  combine(b, set, true, 32);
+  combine(b, clear, true, 32);
+  b.bind(noted);
+  Reg<U32> own = b.add(e.base, b.shl(e.t.warp, 3u));
+  Reg<Pred> lane0 = b.setp(Is::eq, e.t.lane, 0u);
+  for (uint32_t f = 0; const Reg<U64> x : {high, low, set, clear})
+    store_if<U64>(b, lane0, Space::shared, At(own, figures_at + 8 * warps * f++), x);
   b.bar_sync();
-  high = block_max(e, high, false, 0, false);
-  low = b.not_(block_max(e, low, false, 1, false));
+  // Half a warp takes one figure, half the other one.
+  Reg<U32> figures = b.add(e.base, b.shl(e.t.lane, 3u));
+  const auto combined_figures = [&](uint32_t f, bool is_or, Reg<U64> first, Reg<U64> second) {
+    Reg<U64> x = b.ld<U64>(Space::shared, At(figures, figures_at + 8 * warps * f));
+    combine(b, x, is_or, warps);
+    b.mov(b.shfl_sync_64(ShuffleMode::idx, x, 0u, 31u), first);
+    b.mov(b.shfl_sync_64(ShuffleMode::idx, x, warps, 31u), second);
+  };
+  combined_figures(0, false, high, low);
+  b.not_(low, low);
   Reg<U32> shift = b.constant<U32>(0u);
-  if (is_float) {
-    // Low bits that are the same in all rows, as in whole numbers: not sorted by.
-    set = block_max(e, set, true, 2, false);
-    clear = block_max(e, clear, true, 3, false);
-    Reg<U32> zeros = b.clz(b.brev(b.and_(set, clear)));
-    shift = b.min(zeros, 8 * T::size - 1);
-  }
-  Reg<T> range = b.sub(b.shr(high, shift), b.shr(low, shift));
-  Reg<T> lowest = b.shr(low, shift);
-  Reg<U32> width = b.sub(b.constant<U32>(8 * T::size), b.clz(range));
-  Reg<U32> at = key_address(e, e.position, T::size);
+  b.unless(is_float).bra_uni(combined);
+  combined_figures(2, true, set, clear);
+  b.min(b.clz(b.brev(b.and_(set, clear))), 63u, shift);
+  b.bind(combined);
+  Reg<U64> lowest = b.shr(low, shift);
+  Reg<U32> width = b.sub(b.constant<U32>(64u), b.clz(b.sub(b.shr(high, shift), lowest)));
+  b.when(e.idle).bra_uni(stored);
+  Reg<U32> at = key_address(e, e.position);
   for (uint32_t i = 0; i < items; ++i) {
-    Reg<T> key = b.sub(b.shr(bits[i], shift), lowest);
-    Reg<T> padded = b.selp(key, b.not_(b.constant<T>(0u)), e.inside[i]);
-    b.st<T>(Space::shared, At(at, keys_at + 32 * T::size * i), padded);
+    Reg<U64> key = b.sub(b.shr(bits[i], shift), lowest);
+    Reg<U64> padded = b.selp(key, b.not_(b.constant<U64>(0)), e.inside[i]);
+    b.st<U64>(Space::shared, At(at, keys_at + 256 * i), padded);
   }
+  b.bind(stored);
   b.bar_sync();
   Reg<U32> done_bits = b.constant<U32>(0u);
   const ptx::LabelId pass = b.label(), sorted = b.label();
   b.bind(pass);
   b.when(b.setp(Is::ge, done_bits, width)).bra_uni(sorted);
-  digit_pass<T>(e, done_bits);
+  digit_pass(e, done_bits);
   b.add(done_bits, 8u, done_bits);
   b.bra(pass);
   b.bind(sorted);
 }
 
-uint32_t build_small(ptx::Module& module, std::string_view name, Small kind, std::span<const Source> sources) {
+// The sortable bits of some rows, of the part whose words lie `at` in shared memory; none in warps without rows.
+struct Loaded {
+  std::vector<Reg<U64>> bits;
+  Reg<Pred> is_float;
+};
+Loaded load_part(Emission& e, Reg<U32> at, std::span<const Reg<U32>> rows) {
+  Builder& b = e.b;
+  const auto word = [&](uint32_t k) { return b.ld<U64>(Space::shared, At(at, parts_at + 8 * k)); };
+  Reg<U32> source = b.cvt<U32>(word(0));
+  Loaded out{.is_float = b.setp(Is::eq, source, static_cast<uint32_t>(Source::f32))};
+  b.or_(out.is_float, b.setp(Is::eq, source, static_cast<uint32_t>(Source::f64)), out.is_float);
+  for (size_t i = 0; i < rows.size(); ++i) out.bits.push_back(b.constant<U64>(0));
+  const ptx::LabelId loaded = b.label();
+  b.when(e.idle).bra_uni(loaded);
+  const PartValues values{.data = word(1), .extra = word(2), .number = word(3), .flip = word(4)};
+  for (Source s : all_sources) {
+    const ptx::LabelId other = b.label();
+    b.when(b.setp(Is::ne, source, static_cast<uint32_t>(s))).bra_uni(other);
+    for (size_t i = 0; i < rows.size(); ++i) {
+      const Bits x = load_bits(b, s, values, rows[i]);
+      b.mov(x.is_wide() ? x.wide : b.cvt<U64>(x.narrow), out.bits[i]);
+    }
+    b.bra_uni(loaded);
+    b.bind(other);
+  }
+  b.bind(loaded);
+  return out;
+}
+
+uint32_t build_small(ptx::Module& module, std::string_view name, Small kind) {
   Builder b(module, std::string(name));
   Param p_n = b.parameter<U64>("n"), p_slot = b.parameter<U64>("slot"), p_rows = b.parameter<U64>("rows"),
         p_first = b.parameter<U64>("first"), p_offsets = b.parameter<U64>("offsets"), p_size = b.parameter<U64>("size"),
-        p_found = b.parameter<U64>("found"), p_most = b.parameter<U64>("most");
-  std::vector<PartCode> parts;
-  for (size_t k = 0; k < sources.size(); ++k) parts.push_back(declare_part(b, sources[k], static_cast<uint32_t>(k)));
+        p_found = b.parameter<U64>("found"), p_most = b.parameter<U64>("most"), p_parts = b.parameter<U64>("parts");
+  std::vector<Param> p_words;
+  for (uint32_t k = 0; k < part_words * small_parts; ++k) p_words.push_back(b.parameter<U64>("word" + std::to_string(k)));
   b.set_block_size(block);
   auto shared = b.shared<U64>(std::string(name) + "_shared", shared_bytes / 8, 16);
   Emission e{.b = b, .t = thread_of(b), .shared = shared};
@@ -216,6 +241,7 @@ uint32_t build_small(ptx::Module& module, std::string_view name, Small kind, std
 
   e.n = b.cvt<U32>(n);
   e.position = b.mad_lo(e.t.warp, 32 * items, e.t.lane);
+  e.idle = b.setp(Is::ge, b.mul_lo(e.t.warp, 32 * items), e.n);
   e.lanes_before = b.sub(b.shl(b.constant<U32>(1u), e.t.lane), 1u);
   Reg<U32> own_order = b.mad_lo(e.position, 4u, e.base);
   for (uint32_t i = 0; i < items; ++i) {
@@ -223,28 +249,62 @@ uint32_t build_small(ptx::Module& module, std::string_view name, Small kind, std
     e.inside.push_back(b.setp(Is::lt, e.row[i], e.n));
     b.st<U32>(Space::shared, At(own_order, order_at + 128 * i), e.row[i]);
   }
+  const ptx::LabelId described = b.label();
+  b.unless(thread0).bra(described);
+  for (uint32_t k = 0; k < part_words * small_parts; ++k)
+    b.st<U64>(Space::shared, At(shared, parts_at + 8 * k), b.ld_param(p_words[k]));
+  b.bind(described);
+  std::vector<Reg<Pred>> starts;  // positions that start a group
+  if (kind != Small::order)
+    for (uint32_t i = 0; i < items; ++i)
+      starts.push_back(b.setp(Is::eq, ptx::Combine::and_, b.add(e.position, 32 * i), 0u, e.inside[i]));
   // Rows beyond the end read row 0; there is one, or nothing is read.
-  const auto bits_of = [&](const PartCode& part, std::span<const Reg<U32>> rows) {
-    std::vector<Bits> bits;
-    for (Reg<U32> row : rows) bits.push_back(load_bits(b, part, row));
-    return bits;
-  };
-  const ptx::LabelId sorted = b.label();
+  const ptx::LabelId sorted = b.label(), step = b.label();
   b.when(b.setp(Is::eq, e.n, 0u)).bra_uni(sorted);
   std::vector<Reg<U32>> here;
   for (uint32_t i = 0; i < items; ++i) here.push_back(b.selp(e.row[i], 0u, e.inside[i]));
-  for (size_t k = parts.size(); k-- > 0;) {
-    const std::vector<Bits> bits = bits_of(parts[k], here);
-    const bool is_float = parts[k].source == Source::f32 || parts[k].source == Source::f64;
-    if (is_wide(parts[k].source)) {
-      std::vector<Reg<U64>> wide;
-      for (const Bits& x : bits) wide.push_back(x.wide);
-      sort_by<U64>(e, wide, is_float);
-    } else {
-      std::vector<Reg<U32>> narrow;
-      for (const Bits& x : bits) narrow.push_back(x.narrow);
-      sort_by<U32>(e, narrow, is_float);
+  b.bar_sync();
+  // The parts from the last to the first, to sort by; for groups once more, to compare.
+  Reg<U32> parts = b.cvt<U32>(b.ld_param(p_parts));
+  Reg<U32> left = b.mov(parts), at = b.mad_lo(parts, 8 * part_words, e.base);
+  b.bind(step);
+  b.sub(at, 8 * part_words, at);
+  const auto [bits, is_float] = load_part(e, at, here);
+  const auto next_part = [&](auto until) {
+    b.sub(left, 1u, left);
+    b.when(b.setp(Is::ne, left, until)).bra_uni(step);
+  };
+  if (kind == Small::order) {
+    sort_by(e, bits, is_float);
+    next_part(0u);
+  } else {
+    // left is 1 .. parts for parts to sort by; then parts + 1 .. 2 * parts for those to compare.
+    const ptx::LabelId compares = b.label();
+    b.when(b.setp(Is::gt, left, parts)).bra_uni(compares);
+    sort_by(e, bits, is_float);
+    next_part(0u);
+    b.add(parts, parts, left);
+    b.mad_lo(parts, 8 * part_words, e.base, at);
+    b.bra_uni(step);
+    b.bind(compares);
+    const ptx::LabelId stored = b.label(), compared = b.label();
+    b.when(e.idle).bra_uni(stored);
+    Reg<U32> own_key = key_address(e, e.position);
+    for (uint32_t i = 0; i < items; ++i) b.st<U64>(Space::shared, At(own_key, keys_at + 256 * i), bits[i]);
+    b.bind(stored);
+    b.bar_sync();
+    b.when(e.idle).bra_uni(compared);
+    for (uint32_t i = 0; i < items; ++i) {
+      Reg<Pred> has_before = b.setp(Is::ne, ptx::Combine::and_, b.add(e.position, 32 * i), 0u, e.inside[i]);
+      Reg<U32> before = b.mov(e.row[i]);
+      load_if<U32>(b, has_before, Space::shared, At(own_order, order_at + 128 * i - 4), before);
+      Reg<U64> x = b.ld<U64>(Space::shared, At(key_address(e, e.row[i]), keys_at));
+      Reg<U64> y = b.ld<U64>(Space::shared, At(key_address(e, before), keys_at));
+      b.or_(starts[i], b.setp(Is::ne, x, y), starts[i]);
     }
+    b.bind(compared);
+    b.bar_sync();
+    next_part(parts);
   }
   b.bind(sorted);
   b.bar_sync();
@@ -258,29 +318,6 @@ uint32_t build_small(ptx::Module& module, std::string_view name, Small kind, std
     b.ret();
     b.finish();
     return block;
-  }
-  // Which positions start a group.
-  std::vector<Reg<Pred>> starts;
-  {
-    std::vector<Reg<U32>> now, before;
-    for (uint32_t i = 0; i < items; ++i) {
-      Reg<Pred> has_before = b.setp(Is::ne, ptx::Combine::and_, b.add(e.position, 32 * i), 0u, e.inside[i]);
-      now.push_back(b.selp(e.row[i], 0u, e.inside[i]));
-      before.push_back(b.mov(now[i]));
-      load_if<U32>(b, has_before, Space::shared, At(own_order, order_at + 128 * i - 4), before[i]);
-      starts.push_back(b.setp(Is::eq, ptx::Combine::and_, b.add(e.position, 32 * i), 0u, e.inside[i]));
-    }
-    const ptx::LabelId compared = b.label();
-    b.when(b.setp(Is::eq, e.n, 0u)).bra_uni(compared);
-    for (const PartCode& part : parts) {
-      const std::vector<Bits> x = bits_of(part, now), y = bits_of(part, before);
-      for (uint32_t i = 0; i < items; ++i) {
-        Reg<Pred> differs =
-            x[i].is_wide() ? b.setp(Is::ne, x[i].wide, y[i].wide) : b.setp(Is::ne, x[i].narrow, y[i].narrow);
-        b.or_(starts[i], differs, starts[i]);
-      }
-    }
-    b.bind(compared);
   }
   if (kind == Small::unique) {
     // Flags move to the rows that they are about: over the keys, one word each.
@@ -323,19 +360,19 @@ uint32_t build_small(ptx::Module& module, std::string_view name, Small kind, std
 Result<void> sort_small(Library& library, Small kind, const Rows& rows, std::span<const Part> parts,
                         const SmallResults& results) {
   CHECK(!parts.empty() && parts.size() <= small_parts);
-  static constexpr const char* names[] = {"order", "groups", "unique"};
-  const std::string name = fmt::format("small_{}_{}", names[static_cast<size_t>(kind)], source_letters(parts));
-  std::vector<Source> sources;
+  static constexpr const char* names[] = {"small_order", "small_groups", "small_unique"};
   Arguments a;
   a.add(rows.capacity).add(rows.size_slot).add(results.rows).add(results.first).add(results.offsets);
-  a.add(results.size_slot).add(results.found).add(results.most);
-  for (const Part& p : parts) {
-    sources.push_back(p.source);
-    add_part(a, p);
+  a.add(results.size_slot).add(results.found).add(results.most).add(parts.size());
+  for (size_t k = 0; k < small_parts; ++k) {
+    const Part part = k < parts.size() ? parts[k] : Part{};
+    a.add(static_cast<uint64_t>(part.source));
+    add_part(a, part);
   }
-  ASSIGN_OR_RETURN(const Kernel* kernel, library.kernel(name, [&](ptx::Module& m, std::string_view entry) {
-    return build_small(m, entry, kind, sources);
-  }));
+  ASSIGN_OR_RETURN(const Kernel* kernel, library.kernel(names[static_cast<size_t>(kind)],
+                                                        [&](ptx::Module& m, std::string_view entry) {
+                                                          return build_small(m, entry, kind);
+                                                        }));
   return library.launch(*kernel, 1, a);
 }
 
