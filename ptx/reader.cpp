@@ -1068,7 +1068,7 @@ void Reader::instruction(Range at) {
     return drop();
   }
   for (const auto& [to, from] : results_)
-    add_before({.op = Opcode::ld, .type = module_.variables[from.variable_id()].type, .mods = {.space = Space::param}},
+    add_before(parameter_access(Opcode::ld, module_.variables[from.variable_id()].type),
                {to, {.kind = Operand::address_var, .id = from.id}});
   abandon();
 }

@@ -34,6 +34,9 @@ struct Token {
 };
 static_assert(sizeof(Token) == 24);  // bison copies tokens several times per rule
 
+// Of a parameter, argument or result that PTX names as a register.
+Instruction parameter_access(Opcode op, Type type);
+
 class Reader {
  public:
   Reader(FileId file, std::string_view text, DiagnosticSink& sink) : file_(file), text_(text), sink_(sink) {

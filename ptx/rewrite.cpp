@@ -111,6 +111,12 @@ bool Reader::rewrite_wide(const Instruction& i) {
 
 // ---- parameters, arguments and results in registers
 
+// Loads and stores have no types of halves: their bits.
+Instruction parameter_access(Opcode op, Type type) {
+  type = type == Type::f16 ? Type::b16 : type == Type::f16x2 ? Type::b32 : type;
+  return {.op = op, .type = type, .mods = {.space = Space::param}};
+}
+
 void Reader::register_parameter(Type type, const Token& name, Range at) {
   if (header_.is_entry) error("bad-directive", at, "the parameter `{}` of an entry cannot be a register", name.text());
   if (type == Type::pred) error("unsupported", at, "unsupported predicate as a parameter: `{}`", name.text());
@@ -135,8 +141,7 @@ void Reader::define_register_parameters() {
     if (pending_names_[k].in_register) {
       opcode_at_ = pending_names_[k].at;
       if (const Operand reg = define_one(pending_names_[k], f_.parameters[k]); reg.kind == Operand::reg)
-        add_before({.op = Opcode::ld, .type = f_.parameters[k].type, .mods = {.space = Space::param}},
-                   {reg, {.kind = Operand::parameter, .id = k}});
+        add_before(parameter_access(Opcode::ld, f_.parameters[k].type), {reg, {.kind = Operand::parameter, .id = k}});
     }
 }
 
@@ -144,7 +149,7 @@ void Reader::define_register_parameters() {
 bool Reader::store_register_results() {
   for (uint32_t k = 0; k < register_results_.size(); ++k)
     if (register_results_[k].kind == Operand::reg &&
-        !add_before({.op = Opcode::st, .type = f_.results[k].type, .mods = {.space = Space::param}},
+        !add_before(parameter_access(Opcode::st, f_.results[k].type),
                     {{.kind = Operand::parameter, .id = static_cast<uint32_t>(f_.parameters.size()) + k},
                      register_results_[k]}))
       return false;
@@ -217,8 +222,8 @@ bool Reader::rewrite_call() {
       else if (x.literal && !literal(x, type))
         return false;
       module_.variables.add(std::move(v));
-      if (!result && !add_before({.op = Opcode::st, .type = type, .mods = {.space = Space::param}},
-                                 {{.kind = Operand::address_var, .id = id}, x.operand}))
+      if (!result &&
+          !add_before(parameter_access(Opcode::st, type), {{.kind = Operand::address_var, .id = id}, x.operand}))
         return false;
       x = {.operand = {.kind = Operand::variable, .id = id}, .at = x.at};
     }

@@ -175,6 +175,20 @@ TEST(Newest, ParametersInRegisters) {
   std::string text = with(kernel("6.0", "sm_60", statements), ".reg .f32 %f2;");
   EXPECT_THAT(three_ways(text.insert(text.find(".visible .entry"), functions), both_families, true),
               AnyOf(-1, 0, 1, 2, 3));
+  // Halves, each half of a pair at its place.
+  text = with(kernel("6.0", "sm_60",
+                     {"mov.u32 %r0, 0; mov.b32 {%a1, %a2}, %r1; mov.b32 %v1, %r2; call (%a1), half, (%a2, %v1); "
+                      "mov.b32 %r0, {%a1, "
+                      "%a2}",
+                      "mov.u32 %r0, 0; mov.b32 {%a1, %a2}, %r1; call (%v1), pair, (%a2, %r2); mov.b32 %r0, %v1"}),
+              ".reg .f16 %a<3>; .reg .f16x2 %v1;");
+  EXPECT_THAT(three_ways(text.insert(text.find(".visible .entry"),
+                                     ".func (.reg .f16 %o) half(.reg .f16 %a, .reg .f16x2 %b)\n{\n.reg .f16 %l, %h;\n"
+                                     "mov.b32 {%l, %h}, %b; fma.rn.f16 %o, %a, %h, %l; ret;\n}\n"
+                                     ".func (.reg .f16x2 %o) pair(.reg .f16 %a, .reg .b32 %b)\n{\n"
+                                     "mov.b32 %o, {%a, %a}; fma.rn.f16x2 %o, %o, %b, %b; ret;\n}\n"),
+                         both_families, true),
+              AnyOf(-1, 3));
   // Of a call through a register, a constant alone in parentheses.
   text = kernel(
       "6.0", "sm_60",
