@@ -377,7 +377,7 @@ class Splitter {
         sides[0] = vectors_of(e.operands[0]);
         if (const std::vector<Operand> starts = vectors_of(e.operands[1]);
             sides[0].size() == 1 && starts.size() == 1 && basic_of(starts[0]) == BasicType::boolean &&
-            hir::is_integer(basic_of(statement(at).targets[0].variable_id()).value_or(BasicType::f64))) {
+            can_carry_on(operation.builtin, basic_of(statement(at).targets[0].variable_id()))) {
           sides[0].push_back(starts[0]);
           operation.kind = Operation::scans;
           break;
@@ -399,6 +399,12 @@ class Splitter {
     if ((converts && operation.kind != Operation::zips) || statement(at).targets.size() != 1 ||
         !leave_operation(out, at, place, sides))
       operation.kind = Operation::none;
+  }
+  // Running sums of f32 are rounded: what is before them is not known from them.
+  static bool can_carry_on(Builtin builtin, std::optional<BasicType> made) {
+    if (!made) return false;
+    if (builtin == Builtin::scan_sum) return hir::is_integer(*made) || *made == BasicType::f64;
+    return hir::is_real(*made) || hir::is_calendar(*made);
   }
   std::string name_of_work() {
     const auto at = std::find_if(order_.begin(), order_.end(),

@@ -255,6 +255,9 @@ Engine::Plan::~Plan() = default;
 const std::vector<std::string>& Engine::Plan::fallbacks() const {
   return state_->instead ? state_->instead->fallbacks() : state_->steps.fallbacks;
 }
+std::vector<std::string> Engine::Plan::host_work() const {
+  return state_->stream ? state_->stream->host_work() : std::vector<std::string>();
+}
 size_t Engine::Plan::device_kernels() const {
   if (state_->instead) return state_->instead->device_kernels();
   const std::vector<Step>& steps = state_->steps.steps;

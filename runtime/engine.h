@@ -67,6 +67,8 @@ class Engine {
     // What runs on the reference interpreter though it should not, a phrase each, beginning with its position: builtins whose device is the GPU
     // or the library, and kernels without code. Complete after plan().
     const std::vector<std::string>& fallbacks() const;
+    // What the last run did in host memory because it does not fit on the device, a phrase each.
+    std::vector<std::string> host_work() const;
     // Kernels of the program that run on the device; operators of the library come on top.
     size_t device_kernels() const;
 

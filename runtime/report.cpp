@@ -40,11 +40,14 @@ std::string run_json(const RunReport& r) {
   }
   out += "]";
   if (r.texts_walked) out += fmt::format(",\n \"texts_walked\":{}", r.texts_walked);
-  if (!r.fallbacks.empty()) {
-    out += ",\n \"fallbacks\":[";
-    for (size_t i = 0; i < r.fallbacks.size(); ++i) out += (i ? "," : "") + json_string(r.fallbacks[i]);
+  const auto phrases = [&](std::string_view key, const std::vector<std::string>& all) {
+    if (all.empty()) return;
+    out += fmt::format(",\n \"{}\":[", key);
+    for (size_t i = 0; i < all.size(); ++i) out += (i ? "," : "") + json_string(all[i]);
     out += "]";
-  }
+  };
+  phrases("host_work", r.host_work);
+  phrases("fallbacks", r.fallbacks);
   return out + "}";
 }
 
@@ -68,6 +71,7 @@ std::string run_text(const RunReport& r) {
     }
   }
   if (r.texts_walked) out += fmt::format("texts that the host read: {}\n", r.texts_walked);
+  for (const std::string& w : r.host_work) out += fmt::format("host work: {}\n", w);
   for (const std::string& f : r.fallbacks) out += fmt::format("fallback to the reference interpreter: {}\n", f);
   return out;
 }
@@ -195,6 +199,7 @@ std::string html(std::span<const RunReport> runs) {
             static_cast<double>(k.floor_bytes) * 1e-6);
       out += "</table>\n";
     }
+    for (const std::string& w : r.host_work) out += fmt::format("<p>Host work: {}</p>\n", html_escape(w));
     for (const std::string& f : r.fallbacks)
       out += fmt::format("<p>Fallback to the reference interpreter: {}</p>\n", html_escape(f));
   }

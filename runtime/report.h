@@ -28,6 +28,7 @@ struct RunReport {
   Timings timings;  // compile: only of the first run, zero afterwards
   std::vector<KernelReport> kernels;
   uint64_t texts_walked = 0;           // texts that the host read before the results (Engine::run)
+  std::vector<std::string> host_work{};  // in host memory, of what does not fit on the device
   std::vector<std::string> fallbacks;  // builtins that ran on the reference interpreter though the device was another
 };
 

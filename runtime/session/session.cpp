@@ -454,6 +454,9 @@ Result<Session::Outcome> Session::run_program(const NamedSource& program, const 
       auto results = engine_->run(*plan, timings, &said, &report.kernels, &met, &report.texts_walked);
       if (run == 1)
         for (const std::string& f : met) say(fallback_warning(f));
+      report.host_work = plan->host_work();
+      if (run == 1)
+        for (const std::string& w : report.host_work) say(fmt::format("note: host work: {}\n", w));
       if (!results) {
         ready_.pop_back();
         return results.error();

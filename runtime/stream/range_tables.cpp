@@ -82,6 +82,39 @@ void weaken_statistics(Column& c, bool in_order) {
   if (!c.rows) c.statistics = {};
 }
 
+// A column of these texts, with a dictionary that has each once, in the order of texts.
+Column with_sorted_texts(hir::BasicType type, const std::vector<std::string_view>& texts) {
+  std::unordered_map<std::string_view, uint32_t> known;
+  std::vector<std::string_view> sorted;
+  for (std::string_view text : texts)
+    if (known.try_emplace(text, 0).second) sorted.push_back(text);
+  std::sort(sorted.begin(), sorted.end());
+  auto dictionary = std::make_shared<data::Dictionary>();
+  for (uint32_t code = 0; code < sorted.size(); ++code) {
+    known[sorted[code]] = code;
+    dictionary->values.emplace_back(sorted[code]);
+  }
+  Column made = data::make_column(type, texts.size(), Encoding::dictionary, 4);
+  auto* codes = reinterpret_cast<uint32_t*>(made.data->data());
+  for (size_t i = 0; i < texts.size(); ++i) codes[i] = known[texts[i]];
+  made.dictionary = std::move(dictionary);
+  return made;
+}
+
+// The same column, so.
+RangeTables::ColumnPtr sort_texts(RangeTables::ColumnPtr column) {
+  if (!hir::is_text(column->type) || column->is_foreign_key) return column;
+  std::vector<std::string_view> texts(column->rows);
+  for (uint64_t i = 0; i < column->rows; ++i)
+    texts[i] = column->encoding == Encoding::dictionary
+                   ? std::string_view(column->dictionary->values[column->code_at(i)])
+                   : column->text_at(i);
+  auto made = std::make_shared<Column>(with_sorted_texts(column->type, texts));
+  made->validity = column->validity;
+  data::compute_statistics(*made);
+  return made;
+}
+
 }  // namespace
 
 RangeTables::ColumnPtr pick_rows(const Column& column, std::span<const uint32_t> rows) {
@@ -97,15 +130,43 @@ RangeTables::ColumnPtr pick_rows(const Column& column, std::span<const uint32_t>
   return made;
 }
 
+RangeTables::ColumnPtr with_own_texts(RangeTables::ColumnPtr column, uint64_t most_text_bytes) {
+  if (column->encoding != Encoding::dictionary || !column->dictionary || column->is_foreign_key)
+    return column;
+  const std::vector<std::string>& texts = column->dictionary->values;
+  if (texts.size() <= column->rows / 2) return column;
+  uint64_t bytes = 0;
+  for (size_t i = 0; i < texts.size() && bytes <= most_text_bytes; ++i)
+    bytes += texts[i].size() + sizeof(uint64_t);
+  if (bytes <= most_text_bytes) return column;
+  std::vector<uint32_t> used(column->rows);
+  for (uint64_t i = 0; i < column->rows; ++i) used[i] = column->code_at(i);
+  std::sort(used.begin(), used.end());
+  used.erase(std::unique(used.begin(), used.end()), used.end());
+  auto made = std::make_shared<Column>(*column);
+  auto dictionary = std::make_shared<data::Dictionary>();
+  for (uint32_t code : used) dictionary->values.push_back(texts[code]);
+  std::vector<std::byte> codes(column->rows * column->width);
+  for (uint64_t i = 0; i < column->rows; ++i) {
+    const auto code = static_cast<uint32_t>(
+        std::lower_bound(used.begin(), used.end(), column->code_at(i)) - used.begin());
+    std::memcpy(codes.data() + i * column->width, &code, column->width);
+  }
+  made->data = std::make_shared<Bytes>(std::move(codes));
+  made->dictionary = std::move(dictionary);
+  data::compute_statistics(*made);
+  return made;
+}
+
 RangeTables::ColumnPtr RangeTables::add(const std::string& table, const std::string& column,
                                         ColumnPtr values) {
   return std::exchange(added_[table][column], std::move(values));
 }
 
-const std::vector<RangeTables::ColumnPtr> RangeTables::added() const {
-  std::vector<ColumnPtr> all;
+std::vector<RangeTables::Gone> RangeTables::added() const {
+  std::vector<Gone> all;
   for (const auto& [table, columns] : added_)
-    for (const auto& [name, column] : columns) all.push_back(column);
+    for (const auto& [name, column] : columns) all.push_back({column, true});
   return all;
 }
 
@@ -117,10 +178,13 @@ const RangeTables::ColumnPtr* RangeTables::added(std::string_view table,
   return at == of->second.end() ? nullptr : &at->second;
 }
 
-std::vector<RangeTables::ColumnPtr> RangeTables::set_range(const std::string& table, uint64_t first,
-                                                           uint64_t rows) {
-  std::vector<ColumnPtr> gone;
-  for (auto& [all, of] : parts_) gone.push_back(std::move(of.part));
+std::vector<RangeTables::Gone> RangeTables::set_range(const std::string& table, uint64_t first,
+                                                      uint64_t rows) {
+  std::vector<Gone> gone;
+  for (auto& [all, of] : parts_) {
+    const bool texts = !of.part->dictionary || of.part->dictionary != of.all->dictionary;
+    gone.push_back({std::move(of.part), texts});
+  }
   parts_.clear();
   table_ = table;
   first_ = first;
@@ -134,7 +198,7 @@ RangeTables::ColumnPtr RangeTables::cut(std::string_view table, const ColumnPtr&
   if (known.part) return known.part;
   known.all = column;
   if (order_)
-    return known.part = pick_rows(*column, std::span(*order_).subspan(first_, rows_));
+    return known.part = sort_texts(pick_rows(*column, std::span(*order_).subspan(first_, rows_)));
   auto made = std::make_shared<Column>(*column);
   made->rows = rows_;
   const uint64_t foreign_width =
@@ -146,7 +210,7 @@ RangeTables::ColumnPtr RangeTables::cut(std::string_view table, const ColumnPtr&
         cut_bytes(column->foreign_rows, first_ * foreign_width, rows_ * foreign_width);
   if (column->encoding == Encoding::text) cut_texts(*made);
   weaken_statistics(*made, true);
-  return known.part = std::move(made);
+  return known.part = with_own_texts(std::move(made), most_text_bytes_);
 }
 
 Result<void> RangeTables::open(std::string_view table) const {
@@ -180,40 +244,14 @@ Result<void> RangeTables::prefetch(std::string_view table,
   return others.empty() ? Result<void>() : all_.prefetch(table, others);
 }
 
-namespace {
-
-// The texts that occur, each once, in the order of their first codes; codes into them.
-Column with_dictionary(const data::Value& v) {
-  std::vector<std::pair<uint32_t, uint32_t>> places(v.size);  // code in v, element
-  for (uint32_t i = 0; i < v.size; ++i) places[i] = {v.codes ? (*v.codes)[i] : i, i};
-  if (v.codes) std::sort(places.begin(), places.end());
-  auto dictionary = std::make_shared<data::Dictionary>();
-  std::unordered_map<std::string_view, uint32_t> known;
-  Column made = data::make_column(v.type, v.size, Encoding::dictionary, 4);
-  auto* codes = reinterpret_cast<uint32_t*>(made.data->data());
-  uint32_t code = 0;
-  for (size_t k = 0; k < places.size(); ++k) {
-    if (k == 0 || places[k].first != places[k - 1].first) {
-      const std::string& text = v.text(places[k].second);
-      const auto [at, fresh] =
-          known.try_emplace(text, static_cast<uint32_t>(dictionary->values.size()));
-      if (fresh) dictionary->values.push_back(text);
-      code = at->second;
-    }
-    codes[places[k].second] = code;
-  }
-  made.dictionary = std::move(dictionary);
-  return made;
-}
-
-}  // namespace
-
 Result<std::shared_ptr<const Column>> column_of(const data::Value& v) {
   if (!v.is_vector() || v.size > data::longest_vector)
     return Error{Fault::internal, "what a program leaves for another is no vector"};
   Column made;
   if (hir::is_text(v.type)) {
-    made = with_dictionary(v);
+    std::vector<std::string_view> texts(v.size);
+    for (uint64_t i = 0; i < v.size; ++i) texts[i] = v.text(i);
+    made = with_sorted_texts(v.type, texts);
   } else if (v.size == 0) {
     made = data::make_column(v.type, 0);
   } else {

@@ -25,16 +25,24 @@ namespace rndn::runtime {
 class RangeTables final : public data::Tables {
  public:
   using ColumnPtr = std::shared_ptr<const data::Column>;
-  explicit RangeTables(const data::Tables& all) : all_(all) {}
+  // A dictionary of more bytes is not that of a range: it has one of its own texts.
+  RangeTables(const data::Tables& all, uint64_t most_text_bytes)
+      : all_(all), most_text_bytes_(most_text_bytes) {}
+  // A column that is no longer read; `texts`: nor what was made of its texts.
+  struct Gone {
+    ColumnPtr column;
+    bool texts;
+  };
 
   // A column beside those of the table, if there is one of that name; in place of an earlier one.
   // Gives the earlier one.
   ColumnPtr add(const std::string& table, const std::string& column, ColumnPtr values);
-  const std::vector<ColumnPtr> added() const;
-  // Ranges are of the table's rows in this order.
+  std::vector<Gone> added() const;
+  // Ranges are of the table's rows in this order. Their texts get a dictionary in the order of texts:
+  // groups are in that of codes, and so in that of the rows.
   void set_order(std::shared_ptr<const std::vector<uint32_t>> rows) { order_ = std::move(rows); }
   // From now on the table has these rows alone. Gives the parts that were made of the range before.
-  std::vector<ColumnPtr> set_range(const std::string& table, uint64_t first, uint64_t rows);
+  std::vector<Gone> set_range(const std::string& table, uint64_t first, uint64_t rows);
 
   data::Files& files() const override { return all_.files(); }
   Result<void> open(std::string_view table) const override;
@@ -54,6 +62,7 @@ class RangeTables final : public data::Tables {
   ColumnPtr cut(std::string_view table, const ColumnPtr& column) const;
 
   const data::Tables& all_;
+  const uint64_t most_text_bytes_;
   std::map<std::string, std::map<std::string, ColumnPtr, std::less<>>, std::less<>> added_;
   std::string table_;
   uint64_t first_ = 0, rows_ = 0;
@@ -64,10 +73,14 @@ class RangeTables final : public data::Tables {
   mutable std::map<const data::Column*, Part> parts_;  // of the range; by the whole column
 };
 
+// The column with a dictionary of the texts that occur in it alone, in the same order; the column
+// itself, where its own has no more bytes than these.
+RangeTables::ColumnPtr with_own_texts(RangeTables::ColumnPtr column, uint64_t most_text_bytes);
+
 // These rows of a column, in this order.
 RangeTables::ColumnPtr pick_rows(const data::Column& column, std::span<const uint32_t> rows);
 
-// The column of a vector. Texts get a dictionary, whose order is that of their codes.
+// The column of a vector. Texts get a dictionary in the order of texts.
 Result<std::shared_ptr<const data::Column>> column_of(const data::Value& vector);
 
 }  // namespace rndn::runtime

@@ -2,10 +2,12 @@
 
 #include <algorithm>
 #include <array>
+#include <cmath>
 #include <cstring>
 #include <functional>
 #include <set>
 
+#include "libraries/base/numbers/running_sums.h"
 #include "runtime/plan/fallbacks.h"
 #include "runtime/reference/reference.h"
 #include "runtime/stream/row_order.h"
@@ -91,6 +93,24 @@ Result<bool> can_order(const data::Tables& tables, const std::string& table,
       return false;
   }
   return true;
+}
+
+// Its builtins, each once, but for those that read columns.
+std::string builtins_of(const hir::Program& program) {
+  const hir::Function& f = program.functions[program.main];
+  std::vector<std::string> names;
+  for (hir::StatementId id : f.blocks[f.body].statements) {
+    hir::ExpressionId at = f.statements[id].value;
+    while (!is_none(at) && f.expressions[at].kind == hir::Expression::cast)
+      at = f.expressions[at].inner;
+    if (is_none(at) || f.expressions[at].kind != hir::Expression::call) continue;
+    const hir::Builtin b = f.expressions[at].callee.builtin_id;
+    if (b == hir::Builtin::load_table || b == hir::Builtin::column_value || b == hir::Builtin::list)
+      continue;
+    std::string name = fmt::format("`{}`", hir::row(b).name);
+    if (std::find(names.begin(), names.end(), name) == names.end()) names.push_back(std::move(name));
+  }
+  return fmt::format("{}", fmt::join(names, ", "));
 }
 
 // The first row from `row` on before which the elements change: where a range may end.
@@ -268,7 +288,7 @@ Result<void> Stream::take(Node& node, outliner::Split split, Timings& timings) {
 
 void Stream::set_table(Node& node, const std::string& table, uint64_t row_bytes) {
   node.table = table;
-  const uint64_t memory = std::min(state_.memory.limit(), state_.device.info().memory_bytes);
+  const uint64_t memory = most_of_memory();
   const uint64_t asked = node.plan->state_->options.range_rows;
   node.range_rows = asked ? asked
                           : std::clamp<uint64_t>(memory / range_of_memory /
@@ -302,6 +322,7 @@ Result<std::vector<Value>> Stream::run(Timings& timings, std::vector<KernelRepor
                                        std::vector<std::string>* fallbacks,
                                        uint64_t* texts_walked) {
   fallbacks_.clear();
+  host_work_.clear();
   texts_walked_ = 0;
   given_up_ = false;
   auto results = run(root_, *root_.plan->state_->tables, timings);
@@ -394,6 +415,8 @@ Result<std::vector<Value>> Stream::run_on_device(Node& node, const data::Tables&
 
 Result<std::vector<Value>> Stream::move(Node& node, const data::Tables& tables, Timings& timings) {
   auto scope = timings.measure(Phase::cpu, "elements moved in host memory");
+  if (const std::string moved = builtins_of(node.compiled->program); !moved.empty())
+    worked_on_host("elements moved: " + moved);
   return errors_of([&] {
     return reference::run(node.compiled->program, tables, node.plan->state_->sources, nullptr);
   });
@@ -426,19 +449,30 @@ Result<std::vector<Value>> Stream::run_whole(Node& node, const data::Tables& tab
 }
 
 // Their memory on the device goes; of columns of their own also what was made of their texts.
-void Stream::forget(const std::vector<RangeTables::ColumnPtr>& columns, bool texts) {
-  for (const auto& c : columns) {
-    state_.forget(c.get());
-    if (texts || !c->dictionary) state_.forget_domain(domain_key(*c));
+void Stream::forget(const std::vector<RangeTables::Gone>& columns) {
+  for (const auto& [column, texts] : columns) {
+    state_.forget(column.get());
+    if (texts) state_.forget_domain(domain_key(*column));
   }
 }
 
+void Stream::worked_on_host(std::string what) {
+  if (std::find(host_work_.begin(), host_work_.end(), what) == host_work_.end())
+    host_work_.push_back(std::move(what));
+}
+
+uint64_t Stream::most_of_memory() const {
+  return std::min(state_.memory.limit(), state_.device.info().memory_bytes);
+}
+uint64_t Stream::most_text_bytes() const { return most_of_memory() / range_of_memory; }
+
 // Tables with columns of their own, of which nothing stays with the engine, however a run ends.
 struct Stream::OwnTables {
-  OwnTables(Stream& s, const data::Tables& all) : stream(s), tables(all) {}
+  OwnTables(Stream& s, const data::Tables& all)
+      : stream(s), tables(all, s.most_text_bytes()) {}
   ~OwnTables() {
-    stream.forget(tables.set_range("", 0, 0), false);
-    stream.forget(tables.added(), true);
+    stream.forget(tables.set_range("", 0, 0));
+    stream.forget(tables.added());
   }
   OwnTables(const OwnTables&) = delete;
   Stream& stream;
@@ -615,7 +649,7 @@ Result<Stream::Values> Stream::run_parts(Node& node, const data::Tables& tables,
   }
   uint64_t row_bytes = bytes_beside_a_key;
   for (const RangeTables::ColumnPtr& c : sides.columns[0]) row_bytes += width_on_device(*c);
-  const uint64_t memory = std::min(state_.memory.limit(), state_.device.info().memory_bytes);
+  const uint64_t memory = most_of_memory();
   unsigned bits = node.plan->state_->options.in_two ? 2 : 0;
   while (bits < most_part_bits && (rows[0] * row_bytes >> bits) > memory / range_of_memory &&
          (rows[0] >> bits) > least_rows)
@@ -623,6 +657,8 @@ Result<Stream::Values> Stream::run_parts(Node& node, const data::Tables& tables,
   std::optional<RowParts> x_parts, y_parts;
   {
     auto scope = timings.measure(Phase::cpu, "rows put into parts");
+    worked_on_host(fmt::format("rows put into parts, and results together: `{}`",
+                               hir::row(operation.builtin).name));
     x_parts.emplace(keys[0], as, rows[0], bits);
     y_parts.emplace(keys[1], as, rows[1], bits);
   }
@@ -635,8 +671,9 @@ Result<Stream::Values> Stream::run_parts(Node& node, const data::Tables& tables,
     const auto add = [&](size_t side, std::span<const uint32_t> of) {
       for (size_t k = 0; k < sides.columns[side].size(); ++k)
         if (auto gone = own.tables.add(operation.sides[side], operation.names[side][k],
-                                       pick_rows(*sides.columns[side][k], of)))
-          forget({gone}, true);
+                                       with_own_texts(pick_rows(*sides.columns[side][k], of),
+                                                      most_text_bytes())))
+          forget({{gone, true}});
     };
     if (x.empty() || y.empty()) continue;
     add(1, y);
@@ -672,15 +709,34 @@ Result<Stream::Values> Stream::run_zip(Node& node, const data::Tables& tables, c
 
 namespace {
 
+// -0.0 is less than 0.0, as on devices. Running values have no NaN.
+template <class T>
+bool is_less(T x, T y) {
+  if constexpr (std::is_floating_point_v<T>)
+    if (x == y) return std::signbit(x) && !std::signbit(y);
+  return x < y;
+}
+
 // The rows up to the first start go on with what is before them.
 template <class T>
 void carry_on(Value& v, const T& before, const uint8_t* starts, hir::Builtin how) {
   auto* x = reinterpret_cast<T*>(const_cast<std::byte*>(v.bytes->data()));
-  for (uint64_t i = 0; i < v.size && !starts[i]; ++i)
-    x[i] = how == hir::Builtin::scan_sum   ? static_cast<T>(static_cast<std::make_unsigned_t<T>>(x[i]) +
-                                                          static_cast<std::make_unsigned_t<T>>(before))
-           : how == hir::Builtin::scan_min ? std::min(x[i], before)
-                                           : std::max(x[i], before);
+  for (uint64_t i = 0; i < v.size && !starts[i]; ++i) {
+    if (how == hir::Builtin::scan_sum) {
+      if constexpr (std::is_integral_v<T>)  // sums wrap
+        x[i] = static_cast<T>(static_cast<std::make_unsigned_t<T>>(x[i]) +
+                              static_cast<std::make_unsigned_t<T>>(before));
+    } else if (how == hir::Builtin::scan_min ? is_less(before, x[i]) : is_less(x[i], before)) {
+      x[i] = before;
+    }
+  }
+}
+
+// Where running sums begin anew, and every 32 rows besides.
+Value with_more_starts(const Value& starts) {
+  std::vector<uint8_t> more(starts.as<uint8_t>(), starts.as<uint8_t>() + starts.size);
+  for (size_t i = 0; i < more.size(); i += scans::lanes) more[i] = 1;
+  return data::vector_of<uint8_t>(hir::BasicType::boolean, std::span<const uint8_t>(more));
 }
 
 }  // namespace
@@ -690,28 +746,41 @@ Result<Stream::Values> Stream::run_scan(Node& node, const data::Tables& tables,
   const outliner::Split::Operation& operation = node.split.operation;
   const uint64_t total = sides.rows(0);
   const uint8_t* starts = sides.values[0][1].as<uint8_t>();
+  const bool adds_floats = operation.builtin == hir::Builtin::scan_sum &&
+                           sides.values[0][0].type == hir::BasicType::f64;
+  worked_on_host(fmt::format("{}: `{}`",
+                             adds_floats ? "sums of 32 rows added up"
+                                         : "values before a range carried on",
+                             hir::row(operation.builtin).name));
   OwnTables own(*this, tables);
-  for (size_t k = 0; k < sides.columns[0].size(); ++k)
-    own.tables.add(operation.sides[0], operation.names[0][k], sides.columns[0][k]);
-  const uint64_t memory = std::min(state_.memory.limit(), state_.device.info().memory_bytes);
+  own.tables.add(operation.sides[0], operation.names[0][0], sides.columns[0][0]);
+  auto starts_column = Result<RangeTables::ColumnPtr>(sides.columns[0][1]);
+  if (adds_floats) starts_column = column_of(with_more_starts(sides.values[0][1]));
+  if (!starts_column) return starts_column.error();
+  own.tables.add(operation.sides[0], operation.names[0][1], *starts_column);
+  static_assert(least_rows % scans::lanes == 0);
+  const auto whole_lanes = [](uint64_t n) {
+    return std::max(least_rows, n / scans::lanes * scans::lanes);
+  };
+  const uint64_t memory = most_of_memory();
   uint64_t rows = std::clamp<uint64_t>(memory / range_of_memory / bytes_beside_a_key, least_rows,
                                        longest_range);
-  if (node.plan->state_->options.in_two) rows = least_rows;
+  rows = node.plan->state_->options.in_two ? least_rows : whole_lanes(rows);
   Pieces pieces;
   Value last;  // the running value so far
   uint64_t row = 0;
   do {
     const uint64_t end = row + std::min(rows, total - row);
-    forget(own.tables.set_range(operation.sides[0], row, end - row), false);
+    forget(own.tables.set_range(operation.sides[0], row, end - row));
     auto results = run_whole(*node.range, own.tables, timings);
     if (!results) {
       if (results.error().cause != Cause::device_full || rows <= least_rows)
         return results.error();
-      rows = std::max(least_rows, rows / 2);
+      rows = whole_lanes(rows / 2);
       continue;
     }
     Value& made = (*results)[0];
-    if (row && made.size) {
+    if (row && made.size && !adds_floats) {
       // Of its own: results may share what the engine keeps.
       made = data::vector_from_bytes(
           made.type, made.size,
@@ -721,7 +790,11 @@ Result<Stream::Values> Stream::run_scan(Node& node, const data::Tables& tables,
         using T = decltype(zero);
         carry_on<T>(made, last.as<T>()[last.size - 1], starts + row, operation.builtin);
       };
-      switch (data::plain_width(made.type)) {
+      if (made.type == hir::BasicType::f32)
+        carry(float{});
+      else if (made.type == hir::BasicType::f64)
+        carry(double{});
+      else switch (data::plain_width(made.type)) {
         case 1: carry(int8_t{}); break;
         case 2: carry(int16_t{}); break;
         case 4: carry(int32_t{}); break;
@@ -733,7 +806,13 @@ Result<Stream::Values> Stream::run_scan(Node& node, const data::Tables& tables,
     last = made;
     row = end;
   } while (row < total);
-  return Values{pieces.take()};
+  Value all = pieces.take();
+  if (adds_floats) {
+    auto scope = timings.measure(Phase::cpu, "sums of 32 rows added up");
+    auto* sums = reinterpret_cast<double*>(const_cast<std::byte*>(all.bytes->data()));
+    running_sums(std::span(sums, all.size), std::span(starts, all.size), false);
+  }
+  return Values{std::move(all)};
 }
 
 // --- Ranges ---
@@ -783,7 +862,7 @@ Result<bool> Stream::run_ranges(Node& node, RangeTables& tables, const Values& f
       made.size());  // rows of the ranges before, by the result that has their number
   const auto set_carried = [&](const SplitResult& r, const Value& v) -> Result<void> {
     ASSIGN_OR_RETURN(auto column, column_of(v));
-    if (auto gone = tables.add(r.table, r.column, std::move(column))) forget({gone}, true);
+    if (auto gone = tables.add(r.table, r.column, std::move(column))) forget({{gone, true}});
     return {};
   };
   for (const SplitResult& r : made)
@@ -803,6 +882,7 @@ Result<bool> Stream::run_ranges(Node& node, RangeTables& tables, const Values& f
       ASSIGN_OR_RETURN(keys.emplace_back(), key_of(tables, node.table, key));
     }
     auto scope = timings.measure(Phase::cpu, "order of rows");
+    worked_on_host(fmt::format("rows of `{}` put in the order of keys", node.table));
     order.emplace(keys);
     tables.set_order(order->rows());
   }
@@ -811,7 +891,7 @@ Result<bool> Stream::run_ranges(Node& node, RangeTables& tables, const Values& f
     uint64_t end = row + std::min(node.range_rows, total - row);
     if (cut && end < total) end = next_change(*cut, end);
     if (order && end < total) end = order->next_change(end);
-    forget(tables.set_range(node.table, row, end - row), false);
+    forget(tables.set_range(node.table, row, end - row));
     auto results = run_whole(*node.range, tables, timings);
     if (!results) {
       if (results.error().cause != Cause::device_full) return results.error();

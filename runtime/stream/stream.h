@@ -11,13 +11,15 @@
 // first; a range is halved until it fits. Groups of ranges are merged when they have become twice
 // as many. Of single statements: joins and look-ups run by parts of equal hashes of both sides
 // (row_parts.h), of a part that does not fit pieces of one side beside ranges of the other;
-// running integers by ranges, with what is before them carried on; what computes rows of vectors
+// running values by ranges, with what is before them carried on; what computes rows of vectors
 // that are in no table by ranges of one made of these; what only moves elements moves them in host
 // memory. What is left runs on the reference interpreter, as a fallback that says what did not fit
 // and why; without fallbacks that is an error (fault world).
-// What the programs leave for each other goes by way of the host. Compiled once per plan.
-// Left out: transfers while kernels run; running sums of floats, `unique`, texts that are joined,
-// and lists that are larger than memory; dictionaries of texts that are.
+// What the programs leave for each other goes by way of the host. Compiled once per plan. A range has
+// a dictionary of its own texts where that of all is long. Of running sums of f64 the device adds up
+// 32 rows at a time, and the host these, in the order of libraries/base/numbers/running_sums.h.
+// Left out: transfers while kernels run; running sums of f32, `unique`, texts that are joined, and
+// lists that are larger than memory.
 #pragma once
 #include <memory>
 #include <optional>
@@ -39,6 +41,9 @@ class Stream {
   Result<std::vector<reference::Value>> run(Timings& timings, std::vector<KernelReport>* kernels,
                                             std::vector<std::string>* fallbacks,
                                             uint64_t* texts_walked);
+  // What the last run did in host memory beside the programs, a phrase each: it moved elements,
+  // put rows in order or in parts, carried running values on. Not the pieces that ranges give.
+  const std::vector<std::string>& host_work() const { return host_work_; }
 
  private:
   using Values = std::vector<reference::Value>;
@@ -100,12 +105,15 @@ class Stream {
   Result<bool> merge_groups(Node& node, Gathered& so_far, const data::Tables& tables,
                             Timings& timings);
   void give_back(Node& node);
-  void forget(const std::vector<RangeTables::ColumnPtr>& columns, bool texts);
+  void forget(const std::vector<RangeTables::Gone>& columns);
+  void worked_on_host(std::string what);
+  uint64_t most_of_memory() const;  // the limit, or what the device has
+  uint64_t most_text_bytes() const;  // of the dictionary of a range
 
   Engine& engine_;
   Engine::State& state_;
   Node root_;
-  std::vector<std::string> fallbacks_;
+  std::vector<std::string> fallbacks_, host_work_;
   uint64_t texts_walked_ = 0;
   bool given_up_ = false;  // a part neither fits nor may run on the host: other ways have it too
   uint64_t programs_ = 0;  // that were cut: their columns have names of their own

@@ -158,6 +158,26 @@ TEST_P(ScanTest, FloatsAreAddedInTheOrderOfTheHost) {
         for (uint8_t& s : starts) s = random() % distance == 0;
         std::vector<double> expected = x;
         running_sums(expected, starts);
+        // By a few rows at a time, from starts of their own, and these put together.
+        std::vector<uint8_t> more = starts;
+        for (size_t i = 0; i < n; i += 32) more[i] = 1;
+        std::vector<double> parts;
+        const size_t rows = 32 * (1 + random() % 40);
+        for (size_t from = 0; from < n; from += rows) {
+          const auto part = [&](const auto& of) {
+            return std::vector(of.begin() + static_cast<ptrdiff_t>(from),
+                               of.begin() + static_cast<ptrdiff_t>(std::min(n, from + rows)));
+          };
+          auto made = bench.sql->scan(Scan::sum, bench.put(Type::f64, part(x)),
+                                      bench.put(Type::u8, part(more)), *bench.memory);
+          ASSERT_TRUE(made.ok()) << made.error().message;
+          const std::vector<double> sums = bench.get<double>(*made);
+          parts.insert(parts.end(), sums.begin(), sums.end());
+        }
+        running_sums(parts, starts, false);
+        for (size_t i = 0; i < n; ++i)
+          ASSERT_EQ(std::bit_cast<uint64_t>(parts[i]), std::bit_cast<uint64_t>(expected[i]))
+              << "row " << i << " of " << n << ", " << rows << " at a time";
         const Vector values = bench.put(Type::f64, x), begins = bench.put(Type::u8, starts);
         auto got = bench.sql->scan(Scan::sum, values, begins, *bench.memory);
         ASSERT_TRUE(got.ok()) << got.error().message;

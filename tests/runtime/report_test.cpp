@@ -110,12 +110,16 @@ TEST(Report, TraceIsChromeJsonWithEveryEvent) {
 TEST(Report, TextNamesTheRunAndItsKernels) {
   std::vector<RunReport> runs = {sample(1)};
   runs[0].fallbacks = {"q06.hir:3:4: `order`"};
+  runs[0].host_work = {"elements moved: `reverse`"};
   runs[0].texts_walked = 77;
   std::string text = report(runs, TimeFormat::text);
   EXPECT_NE(text.find("q\"6 run 1 on simulator (sm_86, rndn)\n"), std::string::npos) << text;
   EXPECT_NE(text.find("\nmain_1  outlined      0.040 ms         2         32     210      1.684 MB      84.2\n"),
             std::string::npos)
       << text;
+  EXPECT_NE(text.find("\nhost work: elements moved: `reverse`\n"), std::string::npos) << text;
+  EXPECT_EQ(nlohmann::json::parse(report(runs, TimeFormat::json)).at("host_work"),
+            nlohmann::json(runs[0].host_work));
   EXPECT_NE(text.find("texts that the host read: 77\n"), std::string::npos) << text;
   EXPECT_EQ(nlohmann::json::parse(report(runs, TimeFormat::json)).at("texts_walked"), 77);
   EXPECT_NE(text.find("fallback to the reference interpreter: q06.hir:3:4: `order`\n"), std::string::npos) << text;

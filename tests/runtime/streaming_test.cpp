@@ -29,6 +29,7 @@ struct Ran {
   std::string csv, error;
   uint64_t peak = 0;
   std::string on_host;  // why some of it did not run on the device
+  std::vector<std::string> host_work;
   bool by_ranges = false;
 };
 
@@ -69,6 +70,7 @@ class Programs {
       std::vector<std::string> fallbacks;
       auto got = engine.run(**plan, timings, nullptr, &kernels, &fallbacks);
       if (!fallbacks.empty()) ran.on_host = fallbacks.front();
+      ran.host_work = (*plan)->host_work();
       ran.peak = std::max(ran.peak, engine.peak_bytes());
       if (!got) {
         ran.error = got.error().message;
@@ -93,7 +95,8 @@ class Programs {
 };
 
 // A table t of 40,000 rows: k ascends, with 1 to 9 rows of one value; g has 50 values; x, y are
-// numbers, f is a float, s one of 40 texts, p one of 40,000. A table d of 50 rows: key, v.
+// numbers, f is a float, s one of 40 texts, p one of 40,000, q one of as many that a dictionary has.
+// A table d of 50 rows: key, v.
 class SmallTables final : public data::Tables {
  public:
   explicit SmallTables(uint64_t rows = 40'000, uint64_t seed = 7) : rows_of_t(rows) {
@@ -107,6 +110,7 @@ class SmallTables final : public data::Tables {
     add_floats(random);
     add_texts("s", 40, random);
     add_texts("p", rows_of_t, random);
+    add_long_dictionary(random);
     add("d", "key", hir::BasicType::i64, 50, [](uint64_t i) { return int64_t(i); });
     add("d", "v", hir::BasicType::i64, 50, [](uint64_t i) { return int64_t(i % 7); });
   }
@@ -168,6 +172,17 @@ class SmallTables final : public data::Tables {
     compute_statistics(c);
     columns_[std::string("t.") + name] = std::make_shared<data::Column>(std::move(c));
   }
+  void add_long_dictionary(std::mt19937_64& random) {
+    data::Column c = data::make_column(hir::BasicType::str, rows_of_t, data::Encoding::dictionary, 4);
+    auto dictionary = std::make_shared<data::Dictionary>();
+    for (uint64_t i = 0; i < rows_of_t; ++i) {
+      reinterpret_cast<uint32_t*>(c.data->data())[i] = static_cast<uint32_t>(random() % rows_of_t);
+      dictionary->values.push_back(fmt::format("{} of q, {}", i * 7919 % 1000, i));
+    }
+    c.dictionary = dictionary;
+    compute_statistics(c);
+    columns_["t.q"] = std::make_shared<data::Column>(std::move(c));
+  }
   const uint64_t rows_of_t;
   std::map<std::string, std::shared_ptr<const data::Column>, std::less<>> columns_;
 };
@@ -220,6 +235,27 @@ constexpr Rule rules[] = {
         c:i64 = @scan_min(z, starts); e:i64 = @scan_max(z, none); runs:? = @scan_sum(starts, none);
         back:? = @reverse(z); w:? = @where(starts); u:? = @minus(runs, 1:i64); v2:? = @select(starts, u, 0:i64);
         first:i64 = @index(w, v2); both:i64 = @append(back, r); return a, b, c, e, first, both;)"},
+    // Bit for bit: the sums depend on the order in which they are added up; -0.0 is among the rest.
+    {"running_doubles", "f64, f64, f64, f64",
+     R"(z:? = @mul(f, x); starts:? = @lt(x, -995:i64); n:? = @len(x); none:? = @vector(n, 0:bool);
+        a:f64 = @scan_sum(z, starts); b:f64 = @scan_sum(f, none); c:f64 = @scan_min(z, starts);
+        e:f64 = @scan_max(z, none); return a, b, c, e;)"},
+    // The dictionary has more bytes than there are: each range has its own.
+    {"texts_of_a_long_dictionary", "str, i64, i64, str, i64",
+     R"(q:str = check_cast(@column_value(t, `q:sym), str); d1:? = @group(q); first:? = @keys(d1);
+        rows:? = @values(d1); aq:? = @index(q, first); c1:? = @each_right(@index, x, rows);
+        e1:? = @each(@sum, c1); each:? = @raze(e1); o1:? = @order(aq, 1:bool); a:str = @index(aq, o1);
+        sum:i64 = @index(each, o1); with:? = @like(q, "%99%":str);
+        xs:? = @compress(with, x); n:i64 = @sum(xs); qf:? = @compress(few, q);
+        o:? = @order(qf, 1:bool); b:str = @index(qf, o); z:? = @gt(q, "5":str);
+        xz:? = @compress(z, x); n2:i64 = @sum(xz); return a, sum, n, b, n2;)"},
+    // Groups of texts have no order of their own: that of their sums is the same all the same.
+    {"floats_by_texts", "str, f64, f64",
+     R"(q:str = check_cast(@column_value(t, `q:sym), str); d1:? = @group(q); first:? = @keys(d1);
+        rows:? = @values(d1); a:? = @index(q, first); c1:? = @each_right(@index, f, rows);
+        e1:? = @each(@sum, c1); sum:? = @raze(e1); e2:? = @each(@avg, c1); mean:? = @raze(e2);
+        o:? = @order(a, 1:bool); fo:? = @index(first, o); b:str = @index(q, fo);
+        c:f64 = @index(sum, o); e:f64 = @index(mean, o); return b, c, e;)"},
     // Once more by numbers of rows that were put in the order of the first group's keys.
     {"groups_of_groups", "i64, i64, i64, i64",
      R"(gm:? = @compress(m, g); xm:? = @compress(m, x); l1:? = @list(gm, xm); d1:? = @group(l1);
@@ -422,6 +458,27 @@ TEST(Streaming, RefusalNamesTheStatement) {
   EXPECT_THAT(ran.error, HasSubstr("the limit of device memory is 600000 bytes"));
   EXPECT_THAT(ran.error, HasSubstr("this is after ranges of `t`, all of whose selected rows are "
                                    "needed at once by `unique` (t.hir:16:3)"));
+}
+
+// What the host does beside the programs is said, and nothing where all of it fits.
+TEST(Streaming, HostWorkIsNamed) {
+  static const SmallTables tables;
+  Programs programs(tables);
+  const std::string text = fmt::format(
+      "module m {{ import Builtin.*; def main() : i64, f64, i64, i64 {{ {}\n"
+      "  n:? = @len(x); none:? = @vector(n, 0:bool); z:? = @plus(y, x); l:? = @list(z, x);\n"
+      "  o:? = @order(l, (1, 0):bool); a:i64 = @index(y, o); b:f64 = @scan_sum(f, none);\n"
+      "  c:i64 = @scan_max(z, none); back:i64 = @reverse(z); return a, b, c, back; }} }}",
+      columns);
+  EXPECT_THAT(programs.run("t.hir", text, UINT64_MAX).host_work, testing::IsEmpty());
+  const Ran limited = programs.run("t.hir", text, 300'000);
+  EXPECT_EQ(limited.error, "");
+  EXPECT_EQ(limited.on_host, "");
+  using testing::Contains, testing::MatchesRegex, testing::StartsWith;
+  EXPECT_THAT(limited.host_work, Contains(MatchesRegex("rows of `.+` put in the order of keys")));
+  EXPECT_THAT(limited.host_work, Contains("sums of 32 rows added up: `scan_sum`"));
+  EXPECT_THAT(limited.host_work, Contains("values before a range carried on: `scan_max`"));
+  EXPECT_THAT(limited.host_work, Contains(StartsWith("elements moved: ")));
 }
 
 // --- Random programs ---

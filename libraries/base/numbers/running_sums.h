@@ -26,8 +26,9 @@ struct Total {
   bool has_start = false;
 };
 
-// One range: x becomes its running sums after `before`.
-inline Total add_up(std::span<double> x, std::span<const uint8_t> starts, double before) {
+// One range: x becomes its running sums after `before`. `halves`: not where they are there already.
+inline Total add_up(std::span<double> x, std::span<const uint8_t> starts, double before,
+                    bool halves = true) {
   Total total{before};
   for (size_t base = 0; base < x.size(); base += lanes) {
     const size_t here = std::min(lanes, x.size() - base);
@@ -41,7 +42,7 @@ inline Total add_up(std::span<double> x, std::span<const uint8_t> starts, double
       reach[lane] = begins || lane == 0 ? 0 : reach[lane - 1] + 1;
       total.has_start |= begins;
     }
-    for (size_t distance = 1; distance < lanes; distance *= 2) {
+    for (size_t distance = 1; halves && distance < lanes; distance *= 2) {
       std::copy(std::begin(sums), std::end(sums), earlier);
       for (size_t lane = distance; lane < lanes; ++lane)
         if (reach[lane] >= distance) sums[lane] = earlier[lane - distance] + earlier[lane];
@@ -56,7 +57,9 @@ inline Total add_up(std::span<double> x, std::span<const uint8_t> starts, double
 
 }  // namespace scans
 
-inline void running_sums(std::span<double> x, std::span<const uint8_t> starts) {
+// `halves` is false where x has the running sums of each 32 elements, from a start before the first
+// of them: they are only put together. So a device does the most of it for a few rows at a time.
+inline void running_sums(std::span<double> x, std::span<const uint8_t> starts, bool halves = true) {
   const size_t ranges = (x.size() + scans::range_rows - 1) / scans::range_rows;
   const auto part = [](auto of, size_t r) {
     const size_t from = r * scans::range_rows;
@@ -68,13 +71,14 @@ inline void running_sums(std::span<double> x, std::span<const uint8_t> starts) {
     for (size_t r = 0; r < ranges; ++r) {
       const auto own = part(x, r);
       std::vector<double> copy(own.begin(), own.end());
-      const scans::Total total = scans::add_up(copy, part(starts, r), 0);
+      const scans::Total total = scans::add_up(copy, part(starts, r), 0, halves);
       totals.push_back(total.sum);
       has_start.push_back(total.has_start);
     }
     running_sums(totals, has_start);
   }
-  for (size_t r = 0; r < ranges; ++r) scans::add_up(part(x, r), part(starts, r), r > 0 ? totals[r - 1] : 0);
+  for (size_t r = 0; r < ranges; ++r)
+    scans::add_up(part(x, r), part(starts, r), r > 0 ? totals[r - 1] : 0, halves);
 }
 
 }  // namespace rndn
