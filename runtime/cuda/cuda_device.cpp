@@ -86,7 +86,8 @@ class CudaDevice final : public device::Device, public device::Streams, public d
     const Description& d = context_.description;
     info_ = {d.name, d.target, driver_.version_text(), d.multiprocessors, d.memory_bytes, false};
   }
-  ~CudaDevice() override {
+  ~CudaDevice() override {  // in any thread
+    (void)attach();
     staging_.reset();
     for (EventPointer e : events_)
       if (e) (void)driver_.cuEventDestroy(e);

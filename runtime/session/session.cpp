@@ -51,6 +51,11 @@ Session::Session(std::shared_ptr<data::Source> source, std::shared_ptr<DeviceCho
   open_tables();
 }
 
+// What is on the device is given back by the thread that lets go of the session.
+Session::~Session() {
+  if (engine_) (void)attach(*choice_);
+}
+
 namespace {
 // The paths in a call's arguments: its strings.
 std::vector<std::string> paths_in(std::string_view arguments) {

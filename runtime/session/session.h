@@ -77,6 +77,7 @@ class Session {
   Session(std::shared_ptr<data::Source> source, std::shared_ptr<DeviceChoice> device,
           SessionOptions options);
   Session(std::shared_ptr<data::Source> source, DeviceChoice device, SessionOptions options);
+  ~Session();  // in any thread
 
   struct Outcome {
     const hir::Program* typed = nullptr;     // until the next run

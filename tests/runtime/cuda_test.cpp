@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cstdlib>
 #include <sstream>
+#include <thread>
 #include <vector>
 
 #include "libraries/base/system/parallel.h"
@@ -163,6 +164,23 @@ TEST_F(FakeDriver, ReleasesTheContextOfTheGpuThatWasAskedFor) {
   setenv("RNDN_FAKE_CUDA_DEVICES", "8.6,9.0", 1);
   { ASSERT_TRUE(open_device(1)); }
   EXPECT_EQ(calls().back(), "cuDevicePrimaryCtxRelease:1");
+}
+
+TEST_F(FakeDriver, AnyThreadMayLetGoOfTheDevice) {
+  const auto held = reinterpret_cast<long (*)()>(dlsym(handle_, "fake_cuda_held"));
+  const long before = held();
+  auto d = open_device();
+  ASSERT_TRUE(d) << d.error().message;
+  std::vector<std::byte> large(64 << 20);  // takes pinned memory for the copy, and events
+  const auto address = (*d)->allocate(large.size());
+  ASSERT_TRUE(address);
+  ASSERT_TRUE((*d)->copy_to_device(*address, large.data(), large.size()));
+  ASSERT_TRUE((*d)->record_mark());
+  ASSERT_TRUE((*d)->free(*address));
+  EXPECT_GT(held(), before + 1);
+  std::thread([gone = *std::move(d)]() mutable { gone.reset(); }).join();
+  EXPECT_EQ(held(), before);
+  for (const std::string& call : calls()) EXPECT_THAT(call, testing::Not(HasSubstr("no context")));
 }
 
 TEST_F(FakeDriver, UsersChoiceOfModuleLoadingStays) {

@@ -1,10 +1,12 @@
 // Results that stay on the device (runtime/memory/result_memory.h), on the simulator: what is copied
-// and when, what a vector outlives, and who gives its memory back.
+// and when, what a vector outlives, and who gives its memory back; and what
+// sessions give back.
 #include <gtest/gtest.h>
 
 #include <set>
 #include <thread>
 
+#include "runtime/device/sharing.h"
 #include "runtime/memory/result_memory.h"
 #include "runtime/session/session.h"
 #include "runtime/simulator/simulator_device.h"
@@ -49,6 +51,53 @@ class CountingDevice final : public test::ForwardingDevice {
  private:
   const std::unique_ptr<device::Device> own_;
   const std::shared_ptr<Counts> counts_;
+};
+
+// As a GPU is: a thread uses it once it has attached itself, and gives nothing back before.
+class BoundDevice final : public test::ForwardingDevice, public device::Sharing {
+ public:
+  BoundDevice(std::unique_ptr<device::Device> to, std::shared_ptr<Counts> counts)
+      : ForwardingDevice(*to), own_(std::move(to)), counts_(std::move(counts)) {}
+  Result<void> attach() override {
+    user_ = std::this_thread::get_id();
+    return {};
+  }
+  int ordinal() const override { return 0; }
+  Result<device::Address> allocate(uint64_t n) override {
+    RETURN_IF_ERROR(check());
+    return taken(to_.allocate(n));
+  }
+  Result<device::Mapped> allocate_mapped(uint64_t n) override {
+    RETURN_IF_ERROR(check());
+    return taken(to_.allocate_mapped(n));
+  }
+  Result<device::ModuleHandle> load_module(std::span<const std::byte> cubin) override {
+    RETURN_IF_ERROR(check());
+    return taken(to_.load_module(cubin));
+  }
+  Result<void> free(device::Address a) override { return given(to_.free(a)); }
+  Result<void> free_mapped(const device::Mapped& m) override { return given(to_.free_mapped(m)); }
+  Result<void> unload_module(device::ModuleHandle m) override { return given(to_.unload_module(m)); }
+
+ private:
+  Result<void> check() const {
+    if (user_ == std::this_thread::get_id()) return {};
+    return Error{Fault::internal, "a thread that is not attached"};
+  }
+  template <class T>
+  T taken(T result) {
+    counts_->allocated += result ? 1 : 0;
+    return result;
+  }
+  Result<void> given(Result<void> result) {
+    RETURN_IF_ERROR(check());
+    --counts_->allocated;
+    return result;
+  }
+
+  const std::unique_ptr<device::Device> own_;
+  const std::shared_ptr<Counts> counts_;
+  std::thread::id user_ = std::this_thread::get_id();
 };
 
 class Results : public testing::Test {
@@ -204,6 +253,21 @@ TEST_F(Results, OfTheHostAreSent) {
   ASSERT_TRUE((*sent)->read(back.data(), 24));
   EXPECT_EQ(back, numbers);
   EXPECT_EQ(memory_->bytes(), 24u);
+}
+
+// What a session has on the device, its plans and kernels, is not the device's last owner's to free.
+TEST(Sessions, GiveBackWhatTheyHaveOnTheDeviceInAnyThread) {
+  const auto counts = std::make_shared<Counts>();
+  auto simulator = open_simulator("sm_86");
+  ASSERT_TRUE(simulator) << simulator.error().message;
+  const auto choice = std::make_shared<DeviceChoice>(
+      DeviceChoice::of(std::make_unique<BoundDevice>(*std::move(simulator), counts)));
+  auto session = std::make_unique<Session>(
+      nullptr, choice, SessionOptions{.file_cache = "", .say = [](const std::string&) {}});
+  ASSERT_TRUE(session->run({"m", "m.hir", program}, {}));
+  EXPECT_GT(counts->allocated, 2u);
+  std::thread([gone = std::move(session)]() mutable { gone.reset(); }).join();
+  EXPECT_EQ(counts->allocated, 0u);
 }
 
 }  // namespace
