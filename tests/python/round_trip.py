@@ -1,15 +1,17 @@
 #!/usr/bin/env python3
 """Random tables through files and rndn, beside pyarrow and DuckDB: values equal, type by type.
 
-usage: round_trip.py [--tables 10000] [--seed 0] [--parquet]        (with `rndn` on PYTHONPATH)
+usage: round_trip.py [--tables 10000] [--seed 0] [--parquet] [-o TABLE.tsv]       (with `rndn` on PYTHONPATH)
 
 Each table has some of the types below, from no row to several row groups, and a share of nulls; values of
 their own, or few that repeat, at random or in runs. It is written by pyarrow (Parquet with pages of both
 versions and all sizes, every compression, dictionaries that are full in the middle of a column, deltas,
 split bytes, with and without statistics; Arrow IPC) or by DuckDB (Parquet, CSV, JSON lines, plain or
-compressed). With --parquet all of them are Parquet and are only read: more of them in the time. rndn reads the file as a query names it; what it gives must be what
-the writer's own reader gives, cast to the type that docs/python.md says. Then rndn writes its result
-as Parquet, which pyarrow and DuckDB must read as the same. test_round_trip.py runs a few of them.
+compressed). With --parquet all of them are Parquet and are only read: more of them in the time. rndn reads the file as
+a query names it; what it gives must be what the writer's own reader gives, cast to the type that docs/python.md says.
+Then rndn writes its result as Arrow IPC, which pyarrow must read as the same, as Parquet, for pyarrow and DuckDB, and
+as CSV or JSON lines, for DuckDB, which is told the types. test_round_trip.py runs a few of them; -o writes how many
+columns of each type, without and with nulls, came and went as what.
 """
 
 import argparse
@@ -214,21 +216,45 @@ def round_trip(r, duck, db, folder, counts, only_parquet):
         return f"{writer} {how}: {wrong}"
     if only_parquet:
         return None
-    out = f"{folder}/out.{r.choice(['arrow', 'arrows'])}"
-    db.sql(f"COPY (SELECT * FROM '{path}') TO '{out}'")
-    opened = pa.ipc.open_stream(out) if out.endswith("s") else pa.ipc.open_file(out)
-    if wrong := differences(opened.read_all(), wanted):
-        return f"{writer} {how}, written by rndn as Arrow, read by pyarrow: {wrong}"
-    out = f"{folder}/out.parquet"
-    db.sql(f"COPY (SELECT * FROM '{path}') TO '{out}'")
-    if wrong := differences(parquet.read_table(out), wanted):
-        return f"{writer} {how}, written by rndn, read by pyarrow: {wrong}"
-    again = duck.sql(f"SELECT * FROM '{out}'").arrow()
-    if isinstance(again, pa.RecordBatchReader):
-        again = again.read_all()
-    if wrong := differences(as_rndn_has_it(again), wanted):
-        return f"{writer} {how}, written by rndn, read by DuckDB: {wrong}"
+    # What rndn writes, and who must read the same.
+    is_stream = r.random() < 0.5
+    opened = pa.ipc.open_stream if is_stream else pa.ipc.open_file
+    types = sql_types(wanted)
+    in_text = {"csv": f"read_csv('$', header = true, allow_quoted_nulls = false, columns = {types})",
+               "jsonl": f"read_json('$', format = 'newline_delimited', columns = {types})"}
+    text = r.choice(list(in_text))
+    readers = {
+        "arrows" if is_stream else "arrow": [lambda out: opened(out).read_all()],
+        "parquet": [parquet.read_table, lambda out: read_by_duckdb(duck, f"read_parquet('{out}')")],
+        text: [lambda out: read_by_duckdb(duck, in_text[text].replace("$", out))],
+    }
+    for end, reads in readers.items():
+        out = f"{folder}/out.{end}"
+        db.sql(f"COPY (SELECT * FROM '{path}') TO '{out}'")
+        for number, read in enumerate(reads):
+            if wrong := differences(as_rndn_has_it(read(out)), wanted):
+                return f"{writer} {how}, written by rndn as {end}, by reader {number}: {wrong}"
+        for field in wanted.schema:
+            counts[("rndn", end, field.name.split()[0], wanted[field.name].null_count > 0)] += 1
     return None
+
+
+def read_by_duckdb(duck, what):
+    read = duck.sql(f"SELECT * FROM {what}").arrow()
+    return read.read_all() if isinstance(read, pa.RecordBatchReader) else read
+
+
+def sql_types(table):
+    """The columns of a table as DuckDB's readers are told of them."""
+    names = {pa.bool_(): "BOOLEAN", pa.int8(): "TINYINT", pa.int16(): "SMALLINT", pa.int32(): "INTEGER",
+             pa.int64(): "BIGINT", pa.uint8(): "UTINYINT", pa.uint16(): "USMALLINT", pa.uint32(): "UINTEGER", pa.uint64(): "UBIGINT",
+             pa.float32(): "FLOAT", pa.float64(): "DOUBLE", pa.date32(): "DATE", pa.time64("us"): "TIME",
+             pa.timestamp("us"): "TIMESTAMP", pa.timestamp("us", "UTC"): "TIMESTAMPTZ", pa.string(): "VARCHAR"}
+    told = []
+    for f in table.schema:
+        decimal = f"DECIMAL({f.type.precision}, {f.type.scale})" if pa.types.is_decimal(f.type) else None
+        told.append(f"'{f.name}': '{decimal or names[f.type]}'")
+    return "{" + ", ".join(told) + "}"
 
 
 def run(tables, seed, say=lambda text: None, only_parquet=False):
@@ -254,15 +280,19 @@ def main():
     parser.add_argument("--tables", type=int, default=10_000)
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--parquet", action="store_true")
+    parser.add_argument("-o", metavar="TABLE.tsv")
     options = parser.parse_args()
     begin = time.time()
     counts, wrong = run(options.tables, options.seed, lambda text: print(text, file=sys.stderr), options.parquet)
     ends = sorted({(writer, end) for writer, end, _, _ in counts})
-    print("columns without and with nulls, by writer and file:")
-    print("type".ljust(16) + "".join(f"{w} {e}".rjust(18) for w, e in ends))
+    lines = ["\t".join(["type"] + [f"{end} by {writer}" for writer, end in ends])]
     for kind in PARQUET_TYPES:
-        print(kind.ljust(16) + "".join(
-            f"{counts[(w, e, kind, False)]} + {counts[(w, e, kind, True)]}".rjust(18) for w, e in ends))
+        lines.append("\t".join([kind] + [f"{counts[(*e, kind, False)]}+{counts[(*e, kind, True)]}" for e in ends]))
+    if options.o:
+        with open(options.o, "w") as file:
+            file.write("\n".join(lines) + "\n")
+    else:
+        print("columns without + with nulls, by file and who wrote it:\n" + "\n".join(lines).expandtabs(20))
     print(f"{options.tables} tables, {len(wrong)} that differ, {time.time() - begin:.0f} s")
     return 1 if wrong else 0
 
