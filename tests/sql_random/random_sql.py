@@ -433,6 +433,10 @@ class Query:
         return [f'{c}{self.r.choice(["", " desc"])}{self.r.choice(["", " nulls first", " nulls last"])}'
                 for c in self.r.sample([c for c, _ in columns], min(count, len(columns)))]
 
+    def all_keys(self, columns):
+        """All columns in some order: rows that are apart are apart in it, 0.0 and -0.0 too."""
+        return self.keys(columns, len(columns)) + [f'{c}::VARCHAR' for c, family in columns if family in ('double', 'float')]
+
     def windows(self, columns, count):
         """Window functions, of which one at most depends on the order of rows alike."""
         return [self.window(columns, may_depend=i == 0) for i in range(count)]
@@ -445,7 +449,7 @@ class Query:
         x = self.value(columns, family, 2)
         parts = [self.value(columns, self.family(columns), 2) for _ in range(r.choice([0, 1, 1, 2]))]
         partition = f'partition by {", ".join(parts)} ' if parts else ''
-        some, every = self.keys(columns, r.randint(1, 2)), self.keys(columns, len(columns))
+        some, every = self.keys(columns, r.randint(1, 2)), self.all_keys(columns)
         end = lambda n: r.choice(['current row', f'{r.randint(0, n)} preceding',
                                   f'{r.randint(0, n)} following'])
         nulls = r.choice(['', '', ' ignore nulls'])
@@ -571,7 +575,7 @@ class Query:
         if more < 0.45:
             names = [c for c, _ in columns]
             key = self.value(columns, self.family(columns), 2)
-            ordered = ', '.join(self.keys(columns, len(columns)))
+            ordered = ", ".join(self.all_keys(columns))
             return (f'select distinct on ({key}) {key}, {r.choice(names)} from {text}{where} '
                     f'order by {key}, {ordered}')
         if shape < 0.35:
