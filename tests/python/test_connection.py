@@ -268,13 +268,26 @@ def test_a_query_has_a_limit_of_memory():
         db.sql("SELECT 1", max_memory="much")
 
 
-def test_ctrl_c_ends_a_query(numbers):
+# The planner computes constants, and its library does not stop within one of them.
+LONG_CONSTANT = "SELECT count(*) FROM n WHERE x < list_sum(range(400000000))"
+
+
+def test_long_constants_have_limits_of_time_and_memory(numbers):
+    with pytest.raises(rndn.Error, match="the time limit of 0.5 s is over: timeout= sets it"):
+        numbers.sql(LONG_CONSTANT, timeout=0.5)
+    with pytest.raises(rndn.Error, match="beyond the limit of 64 MiB: max_memory= sets it"):
+        numbers.sql(LONG_CONSTANT, max_memory="64M")
+    assert numbers.sql("SELECT count(*) FROM n").fetchall() == [(60_000,)]
+
+
+@pytest.mark.parametrize("query", [SLOW, LONG_CONSTANT])
+def test_ctrl_c_ends_a_query(numbers, query):
     timer = threading.Timer(0.3, os.kill, (os.getpid(), signal.SIGINT))
     before = signal.signal(signal.SIGINT, signal.default_int_handler)  # may be ignored
     try:
         timer.start()
         with pytest.raises(KeyboardInterrupt):
-            numbers.sql(SLOW, timeout=60)
+            numbers.sql(query, timeout=60)
         timer.join()
         assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
     finally:

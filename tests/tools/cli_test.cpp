@@ -150,6 +150,44 @@ TEST_F(Cli, CtrlCEndsAStatementOfTheShell) {
          "value\r\n7\r\nvalue\r\n7\r\n", "interrupted\n");
 }
 
+// DuckDB computes constants while it plans, and does not stop within one of its functions: each of these would take minutes.
+constexpr const char* long_constants[] = {"select length(repeat('x', 1000000000)) || repeat('ab', 1000000000)",
+                                          "select list_sum(range(400000000))",
+                                          "select sum(v) from t where v < list_sum(range(400000000))"};
+
+TEST_F(Cli, ALimitOfTimeEndsConstantsOfSql) {
+  write("t.csv", "v\n5\n6\n");
+  for (const char* query : long_constants) {
+    const Ran r = run(fmt::format("timeout 30 rndn sql \"{}\" --data t.csv --device sim --timeout 0.5", query));
+    EXPECT_EQ(r.exit_code, 3) << query << r.err;
+    EXPECT_EQ(r.out, "");
+    EXPECT_THAT(r.err, EndsWith("error: the time limit of 0.5 s is over: --timeout sets it\n")) << query;
+  }
+}
+
+TEST_F(Cli, AShellGoesOnAfterLongConstantsOfSql) {
+  write("t.csv", "v\n5\n6\n");
+  write("input", fmt::format("create view w as select v + 1 as v from t;\n{};\nselect sum(v) as s from w;\n", long_constants[2]));
+  const Ran r = run("timeout 60 rndn shell --data t.csv --device sim --format csv --timeout 2 < input");
+  EXPECT_EQ(r.exit_code, 3) << r.err;
+  EXPECT_THAT(r.out, EndsWith("s\r\n13\r\n"));
+  EXPECT_THAT(r.err, HasSubstr("error: the time limit of 2 s is over: --timeout sets it\n"));
+}
+
+TEST_F(Cli, ALimitOfMemoryEndsConstantsOfSql) {
+  const Ran r = run("timeout 60 rndn sql \"select list_sum(range(400000000))\" --device sim --max-memory 256M");
+  EXPECT_EQ(r.exit_code, 3) << r.err;
+  EXPECT_EQ(r.out, "");
+  EXPECT_THAT(r.err, HasSubstr("would be beyond the limit of 256 MiB: --max-memory sets it\n"));
+}
+
+TEST_F(Cli, CtrlCEndsConstantsOfSql) {
+  const Ran r = run("timeout --foreground --preserve-status -k 30 -s INT 1 rndn sql \"select list_sum(range(400000000))\" --device sim");
+  EXPECT_EQ(r.exit_code, 130);
+  EXPECT_EQ(r.out, "");
+  EXPECT_THAT(r.err, EndsWith("interrupted\n"));
+}
+
 // --- Bad input: the exact message, the exit code, nothing on stdout -----------------------------------------------------------
 
 TEST_F(Cli, SyntaxError) {
