@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <functional>
 
 #include "assembler/assemble.h"
 #include "ptx/sums/exact_sum.h"
@@ -216,6 +217,29 @@ void Engine::Plan::State::drop_replay() {
   if (replay) (void)engine.device.free_graph(replay->graph);
   replay.reset();
 }
+
+void Engine::Plan::State::give_back() {
+  drop_replay();
+  scratch = size_page = nullptr;
+  size_pages.clear();
+  sizes.clear();
+  sizes_in_page = 0;
+  // Literals: their size slots are gone, and codes in another domain hold its tables.
+  const std::function<void(Item&)> forget = [&](Item& item) {
+    item.data = item.size_slot = item.offsets = 0;
+    item.data_buffer = item.size_buffer = item.offsets_buffer = item.mapped_buffer = nullptr;
+    item.mapped_data = nullptr;
+    item.mapped_size = nullptr;
+    item.translated = item.decoded = nullptr;
+    item.pieces.clear();
+    for (const ItemPtr& part : item.parts) forget(*part);
+  };
+  for (const ItemPtr& literal : steps.constants)
+    if (literal && literal->lifetime == Item::of_plan) forget(*literal);
+  kept.trim();
+  if (instead) instead->state_->give_back();
+}
+
 Engine::Plan::State::~State() {
   drop_replay();
 }

@@ -187,6 +187,8 @@ struct Engine::Plan::State {
   bool graphs = true;            // false: one could not be made
   std::optional<Replay> replay;
   void drop_replay();
+  // What it keeps on the device between runs; what the next run needs of it is sent again.
+  void give_back();
   // What runs since keys that the code took to be unique turned out to repeat, or sums of floats needed more bits.
   std::unique_ptr<Compiled> compiled_again;
   std::unique_ptr<Plan> instead;

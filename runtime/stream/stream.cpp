@@ -325,6 +325,7 @@ Result<std::vector<Value>> Stream::run(Timings& timings, std::vector<KernelRepor
   host_work_.clear();
   texts_walked_ = 0;
   given_up_ = false;
+  give_back(root_);
   auto results = run(root_, *root_.plan->state_->tables, timings);
   if (fallbacks) fallbacks->insert(fallbacks->end(), fallbacks_.begin(), fallbacks_.end());
   if (texts_walked) *texts_walked = texts_walked_;
@@ -344,15 +345,7 @@ Result<std::vector<Value>> Stream::run(Timings& timings, std::vector<KernelRepor
 
 // What the programs of a node keep on the device between runs: there may be many of them.
 void Stream::give_back(Node& node) {
-  for (Engine::Plan* plan = node.plan; plan; plan = plan->state_->instead.get()) {
-    Engine::Plan::State& p = *plan->state_;
-    p.drop_replay();
-    p.scratch = p.size_page = nullptr;
-    p.size_pages.clear();
-    p.sizes.clear();
-    p.sizes_in_page = 0;
-    p.kept.trim();
-  }
+  node.plan->state_->give_back();
   for (Node* part : {node.before.get(), node.range.get(), node.after.get()})
     if (part) give_back(*part);
   for (const auto& merge : node.merges) give_back(*merge);
@@ -510,6 +503,9 @@ Result<std::optional<Stream::Values>> Stream::run_cut(Node& node, const data::Ta
     ASSIGN_OR_RETURN(const bool holds, run_ranges(node, given.tables, first, all.tables, timings));
     if (!holds) return std::optional<Values>();
   }
+  // `after` may be many programs deep, and needs nothing of theirs.
+  if (node.range) give_back(*node.range);
+  for (const auto& merge : node.merges) give_back(*merge);
   auto results = run(*node.after, all.tables, timings);
   if (!results && results.error().cause == Cause::device_full && !node.split.whole.empty()) {
     Error error = results.error();

@@ -27,7 +27,7 @@ using testing::HasSubstr;
 // What a program gives and how much memory of the device it takes.
 struct Ran {
   std::string csv, error;
-  uint64_t peak = 0;
+  uint64_t peak = 0, stays = 0;  // bytes, at most and after the run
   std::string on_host;  // why some of it did not run on the device
   std::vector<std::string> host_work;
   bool by_ranges = false;
@@ -72,6 +72,7 @@ class Programs {
       if (!fallbacks.empty()) ran.on_host = fallbacks.front();
       ran.host_work = (*plan)->host_work();
       ran.peak = std::max(ran.peak, engine.peak_bytes());
+      ran.stays = engine.device_bytes();
       if (!got) {
         ran.error = got.error().message;
         EXPECT_EQ(got.error().exit_code(), 3) << ran.error;
@@ -458,6 +459,29 @@ TEST(Streaming, RefusalNamesTheStatement) {
   EXPECT_THAT(ran.error, HasSubstr("the limit of device memory is 600000 bytes"));
   EXPECT_THAT(ran.error, HasSubstr("this is after ranges of `t`, all of whose selected rows are "
                                    "needed at once by `unique` (t.hir:16:3)"));
+}
+
+// Neither the programs that ran nor their literals, which texts were compared with, keep memory: what comes
+// after them has it, and without a cache all of it is free in the end.
+TEST(Streaming, ProgramsThatRanKeepNoMemory) {
+  static const SmallTables tables(3000);
+  Programs programs(tables);
+  const std::string text = fmt::format(
+      "module m {{ import Builtin.*; def main() : i64, i64, str {{ {}\n"
+      "  q:str = check_cast(@column_value(t, `q:sym), str);\n"
+      "  a:? = @gt(s, \"5\":str); b:? = @eq(q, \"7 of q, 1\":str); c:? = @or(a, b); z:? = @compress(c, y);\n"
+      "  w:? = @compress(c, s); e:? = @lt(w, \"9 of s\":str); z2:? = @compress(e, z); w2:? = @compress(e, w);\n"
+      "  o:? = @order(z2, 1:bool); r:i64 = @index(z2, o); t2:? = @index(w2, o); u:? = @neq(t2, \"567 of s\":str);\n"
+      "  r2:i64 = @compress(u, r); t3:str = @compress(u, t2); return r, r2, t3; }} }}",
+      columns);
+  const Ran free = programs.run("t.hir", text, UINT64_MAX, {.cache = false});
+  for (uint64_t limit : {10'000, 11'000, 30'000}) {
+    const Ran limited = programs.run("t.hir", text, limit, {.cache = false});
+    EXPECT_TRUE(limited.csv == free.csv) << difference(limited.csv, free.csv);
+    EXPECT_TRUE(limited.by_ranges);
+    EXPECT_EQ(limited.on_host, "");
+    EXPECT_EQ(limited.stays, 0u);
+  }
 }
 
 // What the host does beside the programs is said, and nothing where all of it fits.
