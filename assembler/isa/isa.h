@@ -17,15 +17,15 @@
 
 #include "libraries/base/containers/id.h"
 #include "libraries/base/errors/check.h"
+#include "libraries/base/numbers/gpu_limits.h"
 
 namespace rndn::isa {
 
 enum class Family : uint8_t { pascal, volta };  // Maxwell/Pascal 64-bit words; Volta and later 128-bit words
 
 // Facts about one target (targets.cpp); sources: docs/sass.md.
-struct Target {
-  std::string_view name;  // "sm_86"
-  uint32_t sm;            // 86
+struct Target : GpuLimits {  // sm: 86
+  std::string_view name;     // "sm_86"
   Family family;
   uint32_t bit;                // 1 << position in the table of targets; Form::targets is a set of these
   uint32_t elf_flags;          // low bits of e_flags
@@ -38,10 +38,8 @@ struct Target {
   uint32_t shared_base;               // bytes reserved at the start of shared memory (sm_90: 0x400)
   uint32_t max_registers;             // usable per thread: 253 on Volta+, 255 on Pascal
   uint32_t reported_registers_extra;  // REGCOUNT = used + this (Volta+: 2)
-  uint32_t max_shared_bytes;          // static, per block
   uint32_t max_parameter_bytes;       // of a kernel; the second: of PTX 8.1 and later for .target sm_70 and later
   uint32_t max_parameter_bytes_81;
-  uint32_t warps_per_sm, blocks_per_sm, registers_per_sm;
   bool fp64_scoreboard;  // FP64 results need a scoreboard (all but sm_90)
 };
 std::span<const Target> targets();                 // those that the assembler makes code for

@@ -1,15 +1,15 @@
 // The targets. Sources: constant-bank layouts, register counts and ELF flags as in ptxas 11.8's cubins; sm_89 equals sm_86 but for its flag;
 // sm_75 has no memory descriptors. Bytes of parameters: what ptxas 11.8, 12.9 and 13.0 refuse.
-// A target of a known family needs a row here and its bit in the rows of forms_*.cpp.
+// A target of a known family needs a row here, one in libraries/base/numbers/gpu_limits.h, and its bit in the rows of forms_*.cpp.
 #include "assembler/isa/form.h"
 
 namespace rndn::isa {
 namespace {
 
-constexpr Target volta_target(std::string_view name, uint32_t sm, uint32_t bit, uint32_t warps) {
+constexpr Target volta_target(std::string_view name, uint32_t sm, uint32_t bit) {
   Target t{};
+  static_cast<GpuLimits&>(t) = limits_of(sm);
   t.name = name;
-  t.sm = sm;
   t.family = Family::volta;
   t.bit = bit;
   t.elf_flags = 0x500 | sm;
@@ -25,19 +25,15 @@ constexpr Target volta_target(std::string_view name, uint32_t sm, uint32_t bit, 
   t.shared_base = sm >= 90 ? 0x400 : 0;
   t.max_registers = 253;
   t.reported_registers_extra = 2;
-  t.max_shared_bytes = 0xc000;
   t.max_parameter_bytes = 0x1100;
   t.max_parameter_bytes_81 = 0x7ffc;
-  t.warps_per_sm = warps;
-  t.blocks_per_sm = sm == 86 || sm == 75 ? 16 : sm == 89 ? 24 : 32;
-  t.registers_per_sm = 65536;
   t.fp64_scoreboard = sm < 90;
   return t;
 }
 constexpr Target pascal_target(std::string_view name, uint32_t sm, uint32_t bit) {
   Target t{};
+  static_cast<GpuLimits&>(t) = limits_of(sm);
   t.name = name;
-  t.sm = sm;
   t.family = Family::pascal;
   t.bit = bit;
   t.elf_flags = 0x500 | sm;
@@ -51,21 +47,17 @@ constexpr Target pascal_target(std::string_view name, uint32_t sm, uint32_t bit)
   t.shared_base = 0;
   t.max_registers = 255;
   t.reported_registers_extra = 0;
-  t.max_shared_bytes = 0xc000;
   t.max_parameter_bytes = 0x1100;
   t.max_parameter_bytes_81 = 0x1100;
-  t.warps_per_sm = 64;
-  t.blocks_per_sm = 32;
-  t.registers_per_sm = 65536;
   t.fp64_scoreboard = true;
   return t;
 }
 
 // Those without code generation come last.
 constexpr std::array<Target, 7> all_targets = {
-    pascal_target("sm_60", 60, sm_60),    pascal_target("sm_61", 61, sm_61),    volta_target("sm_80", 80, sm_80, 64),
-    volta_target("sm_86", 86, sm_86, 48), volta_target("sm_89", 89, sm_89, 48), volta_target("sm_90", 90, sm_90, 64),
-    volta_target("sm_75", 75, sm_75, 32),
+    pascal_target("sm_60", 60, sm_60), pascal_target("sm_61", 61, sm_61), volta_target("sm_80", 80, sm_80),
+    volta_target("sm_86", 86, sm_86),  volta_target("sm_89", 89, sm_89),  volta_target("sm_90", 90, sm_90),
+    volta_target("sm_75", 75, sm_75),
 };
 
 }  // namespace

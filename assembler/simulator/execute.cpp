@@ -472,7 +472,7 @@ uint32_t resident_blocks(const isa::Target& target, const KernelInfo& kernel, ui
   const uint32_t registers_per_warp = std::max(1u, (kernel.registers + 7) / 8 * 8) * lanes;
   const uint32_t by_registers = target.registers_per_sm / (registers_per_warp * warps);
   const uint32_t shared = kernel.shared_bytes + dynamic_shared;
-  const uint32_t by_shared = shared ? 2 * target.max_shared_bytes / shared : target.blocks_per_sm;
+  const uint32_t by_shared = shared ? target.shared_per_sm / shared : target.blocks_per_sm;
   return std::max(1u, std::min({by_warps, by_registers, by_shared, target.blocks_per_sm}));
 }
 

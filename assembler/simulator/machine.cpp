@@ -8,12 +8,12 @@
 #include <optional>
 
 #include "assembler/cubin/cubin.h"
-#include "libraries/base/system/cancel.h"
 #include "assembler/simulator/driver_calls.h"
 #include "assembler/simulator/execute.h"
 #include "assembler/simulator/lanes.h"
 #include "assembler/simulator/select.h"
 #include "assembler/simulator/simulator.h"
+#include "libraries/base/system/cancel.h"
 
 namespace rndn::sim {
 
@@ -304,7 +304,7 @@ Result<Counters> Machine::launch(ModuleId id, std::string_view kernel, Dim3 grid
   const Module& module = *state_->find(id);
 
   const uint64_t threads = static_cast<uint64_t>(block.x) * block.y * block.z;
-  if (threads == 0 || threads > 1024 || block.z > 64)
+  if (threads == 0 || threads > GpuLimits::threads_per_block || block.z > 64)
     return usage_error("kernel `{}`: a block of {}x{}x{} threads", kernel, block.x, block.y, block.z);
   if (grid.x == 0 || grid.y == 0 || grid.z == 0 || grid.x > 0x7fffffff || grid.y > 65535 || grid.z > 65535)
     return usage_error("kernel `{}`: a grid of {}x{}x{} blocks", kernel, grid.x, grid.y, grid.z);
@@ -328,7 +328,9 @@ Result<Counters> Machine::launch(ModuleId id, std::string_view kernel, Dim3 grid
     return usage_error("kernel `{}` takes {} bytes of parameters, not {}", kernel, program->parameter_bytes,
                        parameters.size());
   const uint64_t shared = (program->shared_bytes + uint64_t{15}) / 16 * 16 + dynamic_shared;
-  if (shared > 228 * 1024) return world_error("kernel `{}`: {} bytes of shared memory", kernel, shared);
+  if (shared > target->max_dynamic_shared + target->shared_base)
+    return world_error("kernel `{}`: {} bytes of shared memory, {} has {}", kernel, shared, target->name,
+                       target->max_dynamic_shared);
 
   Launch launch;
   launch.program = program;

@@ -24,6 +24,7 @@
 #include <algorithm>
 #include <bit>
 
+#include "libraries/base/numbers/gpu_limits.h"
 #include "ptx/codegen/emitter.h"
 
 namespace rndn::codegen {
@@ -40,9 +41,9 @@ uint32_t segment(const Emitter& e) { return 32 * e.scan_items; }  // elements of
 uint32_t tile(const Emitter& e) { return 8 * segment(e); }
 constexpr uint32_t position_bytes = 2;
 constexpr uint32_t most_early_steps = 8;
-// What a block has on every target, without what reductions leave there for its last warp (reduce.cpp: 8 bytes per accumulator and warp, and a flag).
+// What a block has on every target but for 2 KiB, without what reductions leave there for its last warp (reduce.cpp: 8 bytes per accumulator and warp, and a flag).
 uint32_t room_for_scans(const Emitter& e) {
-  constexpr size_t most = 46 << 10, all = 48 << 10, flag = 64;
+  constexpr size_t all = shared_everywhere, most = all - (2 << 10), flag = 64;
   const size_t partials = e.accumulators.size() * (e.block_size / 32) * 8 + flag + sink_bytes(e);
   return static_cast<uint32_t>(std::min(most, all - std::min(all, partials)));
 }

@@ -20,6 +20,7 @@
 #include <limits>
 #include <utility>
 
+#include "libraries/base/numbers/gpu_limits.h"
 #include "ptx/codegen/emitter.h"
 
 namespace rndn::codegen {
@@ -30,7 +31,7 @@ using ptx::LabelId;
 
 namespace {
 
-constexpr uint32_t shared_alone = 24 << 10, shared_beside_scans = 16 << 10;
+constexpr uint32_t shared_alone = shared_everywhere / 2, shared_beside_scans = shared_everywhere / 3;
 constexpr uint32_t unread = UINT32_MAX;
 
 // An array in shared memory: an element per copy of an entry.

@@ -62,11 +62,14 @@ TEST(SortCounters, LaunchesInstructionsAndSectors) {
         ASSERT_TRUE(bench.sql->group({&v, 1}, *bench.memory).ok());
       };
     };
-    // Launches: bounds, pack, one per digit; group: the runs as well. Instructions leave a little room for the assembler.
+    // Launches: bounds, pack, one per digit; group: the runs as well. Instructions leave a little room for the assembler. Of sm_90's larger shared memory
+    // more blocks of pack are resident, each of which adds its own counts of digits to those in global memory.
     const bool pascal = std::string(target) == "sm_61";
     const double room = 1.02;
-    expect_at_most("order 64 bits", target, 100000, {10, 1, room * (pascal ? 1152.5 : 985.2), 8.53}, order(wide, 0));
-    expect_at_most("order 32 bits", target, 100000, {6, 1, room * (pascal ? 548.6 : 466.4), 3.08}, order(narrow, 0));
+    expect_at_most("order 64 bits", target, 100000, {10, 1, room * (pascal ? 1152.5 : 985.2), pascal ? 8.53 : 8.551},
+                   order(wide, 0));
+    expect_at_most("order 32 bits", target, 100000, {6, 1, room * (pascal ? 548.6 : 466.4), pascal ? 3.08 : 3.081},
+                   order(narrow, 0));
     expect_at_most("group 32 bits", target, 100000, {7, 2, room * (pascal ? 627.0 : 522.5), 4.43}, group(narrow, 0));
     const auto top = [&](const Column& c, uint64_t most) {
       return [&, most](test::Bench& bench) {

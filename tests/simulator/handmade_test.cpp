@@ -1372,6 +1372,29 @@ TEST(Counters, BlocksOfAMultiprocessor) {
   EXPECT_EQ(resident_blocks(t, {.registers = 128, .shared_bytes = 0}, 256, 0), 2u);  // registers
   EXPECT_EQ(resident_blocks(t, {.registers = 32, .shared_bytes = 40 << 10}, 256, 8 << 10), 2u);
   EXPECT_EQ(resident_blocks(t, {.registers = 255, .shared_bytes = 0}, 1024, 0), 1u);  // at least one
+  // Shared memory of a multiprocessor: 64, 96, 164, 100 and 228 KiB.
+  const std::pair<const char*, uint32_t> by_shared[] = {
+      {"sm_60", 2}, {"sm_61", 4}, {"sm_80", 6}, {"sm_86", 4}, {"sm_90", 9}};
+  for (const auto& [name, blocks] : by_shared)
+    EXPECT_EQ(resident_blocks(*isa::find_target(name), {.registers = 32, .shared_bytes = 24 << 10}, 128, 0), blocks)
+        << name;
+}
+
+// Dynamic shared memory beside the 256 bytes of the code.
+TEST(Machine, SharedMemoryOfABlock) {
+  const std::pair<const char*, uint32_t> kilobytes[] = {{"sm_60", 48}, {"sm_61", 48}, {"sm_80", 163},
+                                                        {"sm_86", 99}, {"sm_89", 99}, {"sm_90", 227}};
+  for (const auto& [target, most] : kilobytes)
+    for (const uint32_t more : {0u, 16u}) {
+      Machine m(target, 1 << 20);
+      const auto module = m.load(Code(target).cubin());
+      ASSERT_TRUE(module.ok()) << module.error().message;
+      const uint64_t in = upload(m, std::vector<uint32_t>(128)), out = upload(m, std::vector<uint32_t>(128));
+      const auto ran = m.launch(*module, "k", {1, 1, 1}, {32, 1, 1}, (most << 10) - 256 + more,
+                                Parameters().add(in).add(out).bytes(), {});
+      EXPECT_EQ(ran.ok(), more == 0) << target;
+      if (!ran.ok()) EXPECT_NE(ran.error().message.find("bytes of shared memory"), std::string::npos);
+    }
 }
 
 }  // namespace

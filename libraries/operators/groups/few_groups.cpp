@@ -12,6 +12,8 @@
 
 #include <algorithm>
 
+#include "libraries/base/numbers/gpu_limits.h"
+
 namespace rndn::operators {
 
 using ptx::AtomicOp;
@@ -25,7 +27,7 @@ namespace {
 constexpr uint32_t keys_block = 256, keys_items = 8;
 constexpr uint64_t present_at = 16384, ticket_at = present_at + 4 * most_few_keys;  // in Library::zeroed
 constexpr uint32_t items = 4;
-constexpr uint64_t shared_bytes = 46 << 10;
+constexpr uint64_t shared_bytes = shared_everywhere - (2 << 10);  // of tables; the rest is for the block's figures
 
 uint64_t range_of(const Word& word) {
   uint64_t range = 1;

@@ -13,6 +13,7 @@
 #include "libraries/operators/sort/small_sort.h"
 
 #include "libraries/base/errors/check.h"
+#include "libraries/base/numbers/gpu_limits.h"
 #include "libraries/operators/emit.h"
 
 namespace rndn::operators {
@@ -27,7 +28,7 @@ constexpr uint32_t part_words = 5;  // source, data, extra, number, flip
 constexpr int64_t figures_at = 0, runs_at = 512, digit_sums_at = 576, keys_at = 640,
                   order_at = keys_at + 8 * small_rows, counts_at = order_at + 4 * small_rows,
                   parts_at = counts_at + 4 * warps * digits, shared_bytes = parts_at + 8 * part_words * small_parts;
-static_assert(shared_bytes <= 48 << 10);
+static_assert(shared_bytes <= shared_everywhere);
 
 struct Emission {
   Builder& b;
