@@ -82,6 +82,7 @@ constexpr Use uses[] = {
 };
 
 TEST(Lengths, AssumedEqual) {
+  int on_device = 0;
   for (const char* target : {"sm_61", "sm_86", "sm_90"})
     for (outliner::Mode mode : {outliner::Mode::none, outliner::Mode::flow, outliner::Mode::full})
       for (const Use& use : uses) {
@@ -97,9 +98,11 @@ TEST(Lengths, AssumedEqual) {
           const Outcome single = run(two_selections(below, from, use.then), target, mode);
           if (single.said.substr(0, 3) == "1: ") continue;  // the interpreter's error
           EXPECT_TRUE(use.single);
-          EXPECT_THAT(single.met, testing::HasSubstr("other lengths than it was made for"));
+          EXPECT_THAT(single.met, testing::AnyOf("", testing::HasSubstr("other lengths than it was made for")));
+          on_device += single.met.empty();
         }
       }
+  EXPECT_GT(on_device, 0) << "no single value was given as copies";
 }
 
 // After a vector turned out to be a single value, sizes are no proof of lengths any more: neither for kernels nor for operators.
@@ -115,7 +118,7 @@ TEST(Lengths, SizesProveNothingOnceAnAssumptionFailed) {
            }) {
         const Outcome got = run(two_selections(below, from, then), "sm_86", mode);
         if (from - below == 59 && got.said.substr(0, 3) != "1: ") {
-          EXPECT_THAT(got.met, testing::HasSubstr("other lengths")) << then;
+          EXPECT_THAT(got.met, testing::AnyOf("", testing::HasSubstr("other lengths"))) << then;
         }
       }
     }
