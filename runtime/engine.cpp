@@ -31,21 +31,7 @@ Engine::State::State(device::Device& d, const reference::Tables& t)
       flags(memory, {.page_bytes = 64 << 10, .mapped = true}) {
   memory.evict = [this] { return evict(); };
 }
-Engine::State::~State() {
-  operators.clear();  // and with them the thread that makes kernels
-  memory.evict = nullptr;
-}
-
-Result<std::vector<std::byte>> Engine::State::assemble_for_library(const isa::Target& target, const ptx::Module& module,
-                                                                   ThreadPool* with, Timings& to) {
-  assembler::Options options;
-  options.target = &target;
-  options.pool = with;
-  ASSIGN_OR_RETURN(assembler::Assembled made, assemble(code_cache, module, options, to));
-  std::lock_guard lock(library_mutex);
-  for (const assembler::KernelReport& k : made.kernels) library_instructions[k.name] = k.instructions;
-  return std::move(made.cubin);
-}
+Engine::State::~State() { memory.evict = nullptr; }
 
 Result<operators::Operators*> Engine::State::operators_for(const operators::Options& options) {
   for (const OperatorSet& set : operators)
@@ -55,10 +41,14 @@ Result<operators::Operators*> Engine::State::operators_for(const operators::Opti
     return world_error("{} is of a target that is not supported: {}", device.info().name, device.info().target);
   auto make = [target, this](const ptx::Module& module) -> Result<std::vector<std::byte>> {
     Timings nobodys;
-    auto made = assemble_for_library(*target, module, pool, timings ? *timings : nobodys);
-    if (!made && made.error().cause != Cause::cancelled)
-      return Error{Fault::internal, "a kernel of the library: " + made.error().message};
-    return made;
+    assembler::Options options;
+    options.target = target;
+    options.pool = pool;
+    auto made = assemble(code_cache, module, options, timings ? *timings : nobodys);
+    if (!made && made.error().cause == Cause::cancelled) return made.error();
+    if (!made) return Error{Fault::internal, "a kernel of the library: " + made.error().message};
+    for (const assembler::KernelReport& k : made->kernels) library_instructions[k.name] = k.instructions;
+    return std::move(made->cubin);
   };
   operators.push_back({options, std::make_unique<operators::Operators>(device, make, options)});
   return operators.back().operators.get();
@@ -139,20 +129,6 @@ Engine::Engine(device::Device& device, const reference::Tables& tables, CodeCach
   state_->pool = pool;
 }
 Engine::~Engine() = default;
-
-void Engine::make_ready(const EngineOptions& options) {
-  const auto operators = state_->operators_for(options.operators);
-  if (!operators) return;  // what is wrong is met again, and said, by a program that needs one
-  const isa::Target* target = isa::find_target(state_->device.info().target);
-  (*operators)->make_ready([state = state_.get(), target](const ptx::Module& module) {
-    Timings nobodys;
-    return state->assemble_for_library(*target, module, nullptr, nobodys);
-  });
-}
-
-void Engine::wait_ready() {
-  for (const OperatorSet& set : state_->operators) set.operators->wait_ready();
-}
 
 void Engine::send_ahead(const data::Column& column, Encode encode) { state_->send_ahead(column, encode); }
 

@@ -81,9 +81,6 @@ class Engine {
     std::unique_ptr<State> state_;
   };
 
-  // Begins, once, to make the kernels of the library that many programs have use for, on a thread of the engine's own.
-  void make_ready(const EngineOptions& options);
-  void wait_ready();  // until that is done
   // `compiled`, `sources`, `tables` and the engine outlive the plan. `tables`: others than the engine's; null: these.
   Result<std::unique_ptr<Plan>> plan(const Compiled& compiled, const SourceManager& sources,
                                      const EngineOptions& options, Timings& timings,

@@ -106,7 +106,6 @@ struct Launch {
   uint32_t first_mark = 0, last_mark = 0;  // Device::record_mark, around the launch
   uint64_t floor_bytes = 0;                // bytes that it must move at least
   uint32_t registers = 0, shared_bytes = 0;
-  bool is_late = false;  // its code was made for it, and not before
 };
 
 enum class Compare : uint8_t { eq, neq, lt, gt, leq, geq };
@@ -198,9 +197,6 @@ class Operators {
   using Assemble = std::function<Result<std::vector<std::byte>>(const ptx::Module& module)>;
   Operators(device::Device& device, Assemble assemble, const Options& options = {});
   ~Operators();
-  // From here on, the code of kernels that many programs have use for is made on a thread of the object's own, by `assemble`. Once.
-  void make_ready(Assemble assemble);
-  void wait_ready();  // until that is done
   Operators(const Operators&) = delete;
 
   // i64 permutation that sorts the rows, first column first. Stable, descending columns too. Floats: NaN after everything when ascending; -0 equals 0.

@@ -1,50 +1,25 @@
 #include "libraries/operators/library.h"
 
 #include <algorithm>
-#include <utility>
 
 #include "libraries/base/errors/check.h"
-#include "libraries/operators/ready.h"
 
 namespace rndn::operators {
-
-Library::Library(device::Device& device, Operators::Assemble assemble)
-    : device_(device), assemble_(std::move(assemble)) {}
 
 Library::~Library() {
   for (device::ModuleHandle module : modules_) (void)device_.unload_module(module);
   if (zeroed_) (void)device_.free(zeroed_);
 }
 
-ptx::Module Library::new_module() {
+Result<const Kernel*> Library::kernel(std::string_view name, const Build& build) {
+  if (auto known = kernels_.find(name); known != kernels_.end()) return &known->second;
   ptx::Module module;
   module.version = 60;
   module.target = 60;
-  return module;
-}
-
-void Library::make_ready(Operators::Assemble assemble) {
-  if (!ready_) ready_ = std::make_unique<ReadyKernels>(ready_rows(), std::move(assemble));
-}
-
-void Library::wait_ready() {
-  if (ready_) ready_->wait();
-}
-
-Result<const Kernel*> Library::kernel(std::string_view name, const Build& build) {
-  if (auto known = kernels_.find(name); known != kernels_.end()) return &known->second;
   Kernel made;
   made.name = name;
-  std::vector<std::byte> cubin;
-  if (auto ready = ready_ ? ready_->take(name) : std::nullopt) {
-    made.block_size = ready->block_size;
-    cubin = std::move(ready->cubin);
-  } else {
-    ptx::Module module = new_module();
-    made.block_size = build(module, name);
-    made.is_late = true;
-    ASSIGN_OR_RETURN(cubin, assemble_(module));
-  }
+  made.block_size = build(module, name);
+  ASSIGN_OR_RETURN(std::vector<std::byte> cubin, assemble_(module));
   ASSIGN_OR_RETURN(device::ModuleHandle loaded, device_.load_module(cubin));
   modules_.push_back(loaded);
   ASSIGN_OR_RETURN(made.handle, device_.find_kernel(loaded, made.name));
@@ -69,12 +44,10 @@ uint32_t Library::grid(const Kernel& kernel, uint64_t tiles) const {
 
 Result<void> Library::launch(const Kernel& kernel, uint32_t grid, const Arguments& arguments, uint64_t floor_bytes,
                              uint32_t dynamic_shared) {
-  const auto known = kernels_.find(kernel.name);
   Launch report{.kernel = kernel.name,
                 .floor_bytes = floor_bytes,
                 .registers = kernel.info.registers,
-                .shared_bytes = kernel.info.shared_bytes + dynamic_shared,
-                .is_late = std::exchange(known->second.is_late, false)};
+                .shared_bytes = kernel.info.shared_bytes + dynamic_shared};
   if (measure) {
     ASSIGN_OR_RETURN(report.first_mark, device_.record_mark());
   }

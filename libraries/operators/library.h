@@ -10,7 +10,6 @@
 #pragma once
 #include <functional>
 #include <map>
-#include <memory>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -28,7 +27,6 @@ struct Kernel {
   uint32_t block_size = 256;  // threads
   device::KernelInfo info;
   uint32_t resident_blocks = 1;  // of the whole device at once: a persistent grid has no more
-  bool is_late = false;          // until its first launch is reported: it was made when it was asked for
 };
 
 struct Arguments {
@@ -39,30 +37,18 @@ struct Arguments {
   }
 };
 
-class ReadyKernels;
-
 class Library {
  public:
   // Adds the entry `name` to the module; gives its block size.
   using Build = std::function<uint32_t(ptx::Module& module, std::string_view name)>;
 
-  struct Row {
-    std::string name;
-    Build build;
-  };
-
-  Library(device::Device& device, Operators::Assemble assemble);
+  Library(device::Device& device, Operators::Assemble assemble) : device_(device), assemble_(std::move(assemble)) {}
   ~Library();
   Library(const Library&) = delete;
 
   device::Device& device() const { return device_; }
   // The pointer lives as long as the library.
   Result<const Kernel*> kernel(std::string_view name, const Build& build);
-  Result<const Kernel*> kernel(const Row& row) { return kernel(row.name, row.build); }
-  static ptx::Module new_module();  // without a kernel yet
-  // From here on, kernels that are known before (ready.h) are made on a thread, by `assemble`.
-  void make_ready(Operators::Assemble assemble);
-  void wait_ready();  // until that is done
   // Blocks for `tiles` pieces of work: at least one, at most what runs at once.
   uint32_t grid(const Kernel& kernel, uint64_t tiles) const;
   Result<void> launch(const Kernel& kernel, uint32_t grid, const Arguments& arguments, uint64_t floor_bytes = 0,
@@ -79,7 +65,6 @@ class Library {
  private:
   device::Device& device_;
   Operators::Assemble assemble_;
-  std::unique_ptr<ReadyKernels> ready_;
   std::map<std::string, Kernel, std::less<>> kernels_;
   std::vector<device::ModuleHandle> modules_;
   Address zeroed_ = 0;

@@ -64,8 +64,6 @@ Operators::Operators(device::Device& device, Assemble assemble, const Options& o
   state_->library.options = options;
 }
 Operators::~Operators() = default;
-void Operators::make_ready(Assemble assemble) { state_->library.make_ready(std::move(assemble)); }
-void Operators::wait_ready() { state_->library.wait_ready(); }
 
 Result<Vector> Operators::order(std::span<const Vector> columns, std::span<const bool> ascending, Memory& memory) {
   return operators::order(state_->library, columns, ascending, memory);

@@ -586,12 +586,10 @@ Result<void> Run::wait() {
       report->kind = kind;
       report->registers = l.registers;
       report->shared_bytes = l.shared_bytes;
-      std::lock_guard lock(engine_.library_mutex);
       if (auto known = engine_.library_instructions.find(l.kernel); known != engine_.library_instructions.end())
         report->instructions = known->second;
     }
     ++report->launches;
-    report->late += l.is_late;
     report->floor_bytes = std::max(report->floor_bytes, l.floor_bytes);
     if (!measured) continue;
     ASSIGN_OR_RETURN(const uint64_t ns, time(Phase::library, l.first_mark, l.last_mark, l.kernel));

@@ -2,7 +2,6 @@
 #pragma once
 #include <map>
 #include <memory>
-#include <mutex>
 #include <optional>
 #include <span>
 #include <vector>
@@ -134,7 +133,6 @@ struct Engine::State {
   BufferPtr take_ahead(const std::shared_ptr<data::Bytes>& bytes);  // null: it is not there
   uint64_t clock = 0;
   std::vector<OperatorSet> operators;
-  std::mutex library_mutex;  // of the next: kernels of the library are made by two threads
   std::map<std::string, uint32_t, std::less<>> library_instructions;  // per kernel of the library
   CodeCache* code_cache = nullptr;
   ThreadPool* pool = nullptr;
@@ -142,8 +140,6 @@ struct Engine::State {
 
   State(device::Device& d, const reference::Tables& t);
   ~State();
-  Result<std::vector<std::byte>> assemble_for_library(const isa::Target& target, const ptx::Module& module,
-                                                      ThreadPool* with, Timings& to);
   Result<operators::Operators*> operators_for(const operators::Options& options);
   // Takes the device data of the column that was used longest ago from it, or strings of a domain; false: there are none.
   bool evict();

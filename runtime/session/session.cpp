@@ -210,10 +210,6 @@ Result<void> Session::join_all(std::string_view renewed) {
 
 Result<device::Device*> Session::device() { return choice_->open(); }
 
-void Session::wait_ready() {
-  if (engine_) engine_->wait_ready();
-}
-
 void Session::forget_ranges() {
   std::erase_if(ready_, [&](const auto& ready) {
     if (!ready->ranges || ready->ranges.use_count() > 1) return false;
@@ -487,9 +483,6 @@ Result<Session::Outcome> Session::run_program(const NamedSource& program, const 
     }
     timings.reset();
   }
-  if (plan)
-    engine_->make_ready(
-        options.engine);  // after a program's run: the first one, and a process that has no other, are not held up
   return outcome;
 }
 

@@ -108,8 +108,6 @@ class Session {
   // The statement's place in sources().
   Span span_of(const NamedSource& statement);
   Result<device::Device*> device();  // opens it; not with --device cpu
-  // Until kernels are made that a thread makes after the first program's run for those to come: for who measures what programs make.
-  void wait_ready();
 
   // Other tables than those that the session was made with; those of statements and files stay, and
   // what is known of the others, too, but not of `renewed`.

@@ -9,7 +9,6 @@
 #include "libraries/operators/groups/runs.h"
 
 #include "libraries/operators/emit.h"
-#include "libraries/operators/ready.h"
 
 namespace rndn::operators {
 
@@ -183,14 +182,12 @@ Result<void> launch_flags(Library& library, std::span<const Part> parts, From fr
   return library.launch(*kernel, library.grid(*kernel, (n + block - 1) / block), a, n);
 }
 
-Library::Row runs_kernel(From from, To to) {
-  return {fmt::format("runs_{}_{}", static_cast<int>(from), static_cast<int>(to)),
-          [from, to](ptx::Module& m, std::string_view entry) { return build_runs(m, entry, from, to); }};
-}
-
 Result<void> launch_runs(Library& library, From from, To to, const Sorted& sorted, Address data, Address words,
                          uint64_t n, Address first, Address offsets, Address found) {
-  ASSIGN_OR_RETURN(const Kernel* kernel, library.kernel(runs_kernel(from, to)));
+  const std::string name = fmt::format("runs_{}_{}", static_cast<int>(from), static_cast<int>(to));
+  ASSIGN_OR_RETURN(const Kernel* kernel, library.kernel(name, [&](ptx::Module& m, std::string_view entry) {
+    return build_runs(m, entry, from, to);
+  }));
   ASSIGN_OR_RETURN(Address zeroed, library.zeroed());
   const uint64_t tiles = run_words(n), bytes = from == From::flags ? 1 : from == From::keys64 ? 8 : 4;
   Arguments a;
@@ -226,11 +223,6 @@ Result<uint64_t> count_runs(Library& library, From from, To to, const Sorted& so
   return *static_cast<const uint64_t*>(found.host);
 }
 }  // namespace
-
-void add_runs(KernelRows& rows) {
-  for (From from : {From::keys32, From::keys64, From::flags})
-    for (To to : {To::groups, To::ranks, To::positions}) rows.push_back(runs_kernel(from, to));
-}
 
 Result<uint64_t> find_runs(Library& library, const Sorted& sorted, std::span<const Part> parts, uint64_t n,
                            Address first, Address offsets, Memory& memory) {

@@ -8,7 +8,6 @@
 
 #include "libraries/operators/joins/join.h"
 #include "libraries/operators/operators.h"
-#include "libraries/operators/ready.h"
 
 namespace rndn::operators {
 
@@ -175,26 +174,6 @@ std::string JoinShape::name() const {
   return out + "_" + single_name(left_single) + "_" + single_name(right_single);
 }
 
-static Library::Row table_builder(const JoinShape& shape, JoinTable::Kind kind) {
-  return {"join_build_" + std::string(kind_name(kind)) + shape.name(),
-          [shape, kind](ptx::Module& m, std::string_view name) { return build_enter(m, name, shape, kind); }};
-}
-
-// Of one key of 32 or 64 bits, and of two that make one.
-void add_join_tables(KernelRows& rows) {
-  rows.push_back({"join_clear", build_clear});
-  const KeyColumn narrow{.type = Type::i32, .rebased = true}, wide{.type = Type::i64, .rebased = true};
-  const auto add = [&](KeyForm form, std::vector<KeyColumn> columns, JoinTable::Kind kind) {
-    JoinShape shape{.key = {.form = form, .columns = std::move(columns)}};
-    shape.left_single.resize(shape.key.columns.size());
-    rows.push_back(table_builder(shape, kind));
-  };
-  for (const KeyColumn& column : {narrow, wide})
-    for (JoinTable::Kind kind : {JoinTable::direct, JoinTable::hash}) add(KeyForm::narrow, {column}, kind);
-  add(KeyForm::narrow, {narrow, narrow}, JoinTable::hash);
-  add(KeyForm::wide, {narrow, narrow}, JoinTable::hash);
-}
-
 Result<JoinTable> build_join(Library& library, const JoinShape& shape, const KeyLayout& layout, const Side& left,
                              uint64_t word_count, Memory& memory, Address duplicates) {
   JoinTable table;
@@ -225,7 +204,10 @@ Result<JoinTable> build_join(Library& library, const JoinShape& shape, const Key
   Side keys = left;
   keys.columns.resize(shape.key.columns.size());
   const JoinTable::Kind kind = table.kind;
-  ASSIGN_OR_RETURN(const Kernel* enter, library.kernel(table_builder(own, kind)));
+  ASSIGN_OR_RETURN(const Kernel* enter, library.kernel("join_build_" + std::string(kind_name(kind)) + own.name(),
+                                                       [&](ptx::Module& m, std::string_view name) {
+                                                         return build_enter(m, name, own, kind);
+                                                       }));
   Arguments a;
   add(a, keys);
   add(a, table);

@@ -21,7 +21,6 @@
 
 #include "libraries/operators/fragments.h"
 #include "libraries/operators/operators.h"
-#include "libraries/operators/ready.h"
 
 namespace rndn::operators {
 
@@ -228,8 +227,6 @@ uint32_t build_like(ptx::Module& module, std::string_view name) {
 }
 
 }  // namespace
-
-void add_like(KernelRows& rows) { rows.push_back({"like", build_like}); }
 
 Result<Vector> like(Library& library, const Strings& strings, std::string_view pattern, std::optional<char> escape,
                     Memory& memory) {

@@ -10,7 +10,6 @@
 // Leaves out: several lanes for one long string; strings that grow in place.
 #include "libraries/operators/groups/runs.h"
 #include "libraries/operators/operators.h"
-#include "libraries/operators/ready.h"
 #include "libraries/operators/text/rows.h"
 
 namespace rndn::operators {
@@ -132,8 +131,6 @@ Result<void> move_handles(Library& library, const Strings& from, uint64_t by, Ad
 }
 
 }  // namespace
-
-void add_text_numbers(KernelRows& rows) { rows.push_back({"text_numbers", build_numbers}); }
 
 Result<Vector> numbers(Library& library, uint64_t first, uint64_t count, Memory& memory) {
   Vector out{.type = Type::u32, .capacity = count, .min = static_cast<int64_t>(first)};
