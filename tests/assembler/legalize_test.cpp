@@ -26,6 +26,104 @@ TEST(Expand, SimdVideoInstructionsAndFns) {
   EXPECT_THAT(three_ways(kernel("6.0", "sm_60", statements), {"sm_61", "sm_86", "sm_90"}, true), AnyOf(-1, 3));
 }
 
+// No more statements than a thread has room for at once.
+void video_three_ways(std::vector<std::string> statements) {
+  while (!statements.empty()) {
+    const size_t n = std::min<size_t>(statements.size(), 90);
+    EXPECT_THAT(three_ways(kernel("6.0", "sm_60", {statements.end() - static_cast<ptrdiff_t>(n), statements.end()}),
+                           both_families, true),
+                AnyOf(-1, 3));
+    statements.resize(statements.size() - n);
+  }
+}
+
+TEST(Expand, VideoInstructionsOfAllTypes) {
+  std::vector<std::string> statements;
+  const char* const types[] = {"u32", "s32"};
+  for (const char* d : types)
+    for (const char* a : types) {
+      for (const char* second : {"", ".add", ".min", ".max"}) {
+        const char* c = second[0] ? ", %r3" : "";
+        for (const char* sat : {"", ".sat"}) {
+          for (const char* b : types)
+            for (const char* op : {"vadd", "vsub", "vabsdiff", "vmin", "vmax"})
+              statements.push_back(fmt::format("{}.{}.{}.{}{}{} %r0, %r1, %r2{}", op, d, a, b, sat, second, c));
+          for (const char* op : {"vshl", "vshr"})
+            for (const char* mode : {"clamp", "wrap"}) {
+              statements.push_back(fmt::format("{}.{}.{}.u32{}.{}{} %r0, %r1, %r2{}", op, d, a, sat, mode, second, c));
+              statements.push_back(fmt::format("mov.b32 %r0, 0; and.b32 %r4, %r2, 63; {}.{}.{}.u32{}.{}{} %r0, %r1, %r4{}",
+                                               op, d, a, sat, mode, second, c));
+            }
+        }
+        for (const char* compare : {"eq", "ne", "lt", "le", "gt", "ge"})
+          statements.push_back(fmt::format("vset.{}.{}.{}{} %r0, %r1, %r2{}", d, a, compare, second, c));
+      }
+      for (const char* op : {"vadd2", "vsub2", "vavrg2", "vabsdiff2", "vmin2", "vmax2", "vadd4", "vsub4", "vavrg4",
+                             "vabsdiff4", "vmin4", "vmax4"})
+        for (const char* b : types)
+          for (const char* more : {"", ".sat", ".add"})
+            statements.push_back(fmt::format("{}.{}.{}.{}{} %r0, %r1, %r2, %r3", op, d, a, b, more));
+      for (const char* op : {"vset2", "vset4"})
+        for (const char* compare : {"eq", "ne", "lt", "le", "gt", "ge"})
+          for (const char* more : {"", ".add"})
+            statements.push_back(fmt::format("{}.{}.{}.{}{} %r0, %r1, %r2, %r3", op, d, a, compare, more));
+    }
+  video_three_ways(statements);
+}
+
+TEST(Expand, VideoInstructionsOfSelectedParts) {
+  std::vector<std::string> statements;
+  const auto add = [&](const std::string& s) { statements.push_back("mov.b32 %r0, %r3; " + s); };
+  for (const char* types : {"u32.u32.u32", "s32.s32.s32", "u32.s32.u32", "s32.u32.s32"})
+    for (const char* op : {"vadd", "vsub", "vabsdiff", "vmin", "vmax"}) {
+      for (const char* part : {"b0", "b1", "b2", "b3", "h0", "h1"}) {
+        add(fmt::format("{}.{} %r0, %r1.{}, %r2", op, types, part));
+        add(fmt::format("{}.{}.sat.add %r0, %r1, %r2.{}, %r3", op, types, part));
+        add(fmt::format("{}.{} %r0.{}, %r1, %r2.h1, %r3", op, types, part));
+        add(fmt::format("{}.{}.sat %r0.{}, %r1.h0, %r2, %r3", op, types, part));
+      }
+      add(fmt::format("@%p1 {}.{}.sat %r0.b1, %r0.h0, %r0.b3, %r0", op, types));
+    }
+  for (const char* op : {"vshl", "vshr"})
+    for (const char* mode : {"clamp", "wrap"}) {
+      add(fmt::format("{}.s32.s32.u32.{} %r0, %r1.h1, %r2.b0", op, mode));
+      add(fmt::format("{}.u32.s32.u32.sat.{} %r0.h1, %r1, %r2.b1, %r3", op, mode));
+    }
+  for (const char* compare : {"eq", "lt", "ge"}) {
+    add(fmt::format("vset.s32.u32.{} %r0.b2, %r1.h1, %r2.b1, %r3", compare));
+    add(fmt::format("vset.u32.s32.{}.max %r0, %r1.b0, %r2.b1, %r3", compare));
+  }
+  for (const char* op : {"vadd2.s32.u32.s32", "vsub2.u32.u32.s32.sat", "vavrg2.s32.s32.s32.add", "vset2.s32.s32.eq",
+                         "vset2.u32.s32.le.add", "vset2.u32.u32.ge.add", "vset2.s32.s32.lt.add"}) {
+    add(fmt::format("{} %r0.h0, %r1.h10, %r2.h32, %r3", op));
+    add(fmt::format("{} %r0.h1, %r1.h23, %r2.h11, %r3", op));
+    add(fmt::format("{} %r0.h10, %r1, %r2, %r3", op));
+  }
+  for (const char* op : {"vadd4.s32.u32.s32", "vabsdiff4.u32.u32.u32.sat", "vmin4.s32.s32.s32.add", "vset4.s32.s32.ne",
+                         "vset4.u32.s32.eq.add", "vset4.u32.u32.le.add", "vset4.s32.s32.gt.add"}) {
+    add(fmt::format("{} %r0.b0, %r1.b3210, %r2.b7654, %r3", op));
+    add(fmt::format("{} %r0.b31, %r1.b7531, %r2.b0246, %r3", op));
+    add(fmt::format("{} %r0.b3210, %r1, %r2.b1111, %r3", op));
+  }
+  video_three_ways(statements);
+}
+
+TEST(Expand, SuffixesInOtherOrders) {
+  const std::string statements[] = {"vadd.add.s32.sat.u32.s32 %r0, %r1, %r2, %r3", "vshl.u32.sat.add.u32.clamp.u32 %r0, %r1, %r2, %r3",
+                                    "vset.add.s32.lt.s32 %r0, %r1, %r2, %r3", "bar.red.u32.popc %r0, 0, %p1"};
+  video_three_ways({std::begin(statements), std::end(statements)});
+  EXPECT_THAT(three_ways(kernel("7.0", "sm_80", {"cvt.pack.u8.s32.sat.b32 %r0, %r1, %r2, %r3"}), newer, true), AnyOf(-1, 4));
+}
+
+TEST(Expand, SelectorsThatSelectNothing) {
+  for (const char* wrong : {"vadd.s32.s32.s32 %r0, %r1.b4, %r2", "vadd.s32.s32.s32 %r0, %r1.b10, %r2",
+                            "vadd2.s32.s32.s32 %r0, %r1.b10, %r2, %r3", "vadd4.s32.s32.s32 %r0.b02, %r1, %r2, %r3",
+                            "vadd.s32.s32.s32.add %r0.b0, %r1, %r2, %r3", "vadd2.s32.s32.s32 %r0, %r1.h1, %r2, %r3"})
+    EXPECT_THAT(refusal(kernel("6.0", "sm_60", {std::string("mov.b32 %r0, 0; ") + wrong})),
+                ::testing::HasSubstr("selects no part here"))
+        << wrong;
+}
+
 // Pascal makes products of 16-bit ones, and of fewer where a factor is short.
 TEST(Expand, ProductsByConstants) {
   std::vector<std::string> statements;
