@@ -108,18 +108,6 @@ inline bool mode_follows_type(Opcode op) {  // prmt.b32.f4e, prefetch.global.L1,
          op == Opcode::applypriority || op == Opcode::discard;
 }
 
-inline constexpr bool is_video(Opcode op) { return op >= Opcode::vadd && op <= Opcode::vset4; }
-// What a video instruction's suffix says.
-struct VideoSuffix {
-  bool is_signed = false, a_signed = false, b_signed = false;  // the result; vset has none
-  bool sat = false, wrap = false;
-  std::string_view what;     // of the opcode: "absdiff"
-  std::string_view compare;  // "lt"
-  std::string_view second;   // "add", "min", "max"
-  uint32_t parts = 1;        // of 32 bits: 1, 2, 4
-};
-VideoSuffix video_suffix(const Instruction& i);
-
 // The modifiers that `m` carries, as a set; the group (mutually exclusive values) that a set touches.
 ModifierSet modifier_set(const Modifiers& m);
 ModifierSet modifier_groups(ModifierSet set);

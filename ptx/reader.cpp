@@ -9,8 +9,6 @@
 // Cost: linear in the text, but for ranges times names of one block.
 #include "ptx/reader.h"
 
-#include "ptx/opcodes.h"
-
 #include <algorithm>
 #include <bit>
 #include <charconv>
@@ -826,16 +824,7 @@ void Reader::operand_name(const Token& name, bool negated, int64_t offset, Range
     raw.operand.id = label_id(name.text(), at);
     bad_ |= raw.operand.id == UINT32_MAX;
   } else {
-    std::string_view text = name.text();
-    const size_t dot = text.rfind('.');
-    if (!bad_ && dot != text.npos && dot + 2 < text.size() && (text[dot + 1] == 'b' || text[dot + 1] == 'h') &&
-        is_video(mnemonics_[current_].instruction.op)) {
-      raw.selector = text.substr(dot + 1);
-      text = text.substr(0, dot);
-      for (char c : raw.selector.substr(1))
-        if (c < '0' || c > '7') text = name.text();
-    }
-    resolve(text, raw.operand, at);
+    resolve(name.text(), raw.operand, at);
   }
   if (raw.operand.kind == Operand::vector && !bad_) {
     if (in_vector_ || negated || offset != 0) {
@@ -1060,7 +1049,7 @@ void Reader::instruction(Range at) {
     }
     f_.operands.push_back(raw.operand);
   }
-  if (plain && after_.empty()) return abandon();
+  if (plain) return abandon();
   std::string problem = check_operands(module_, f_, i, *m.form, m.places);
   if (!problem.empty()) {
     // "operand 2: ..." underlines that operand.
@@ -1081,8 +1070,6 @@ void Reader::instruction(Range at) {
   for (const auto& [to, from] : results_)
     add_before(parameter_access(Opcode::ld, module_.variables[from.variable_id()].type),
                {to, {.kind = Operand::address_var, .id = from.id}});
-  for (const Following& next : after_)
-    if (!add_before(next.instruction, next.operands)) break;
   abandon();
 }
 

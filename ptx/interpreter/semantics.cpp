@@ -9,7 +9,6 @@
 
 #include "ptx/interpreter/rounding.h"
 #include "ptx/interpreter/small_floats.h"
-#include "ptx/opcodes.h"
 
 namespace rndn::ptx {
 namespace {
@@ -283,46 +282,28 @@ bool convert(const Instruction& i, const uint64_t* s, uint64_t& out) {
   return true;
 }
 
-// PTX ISA, video instructions: each part in full, clamped to the type, then put together, or taken with c. A word is one part.
-uint64_t video(const Instruction& i, const uint64_t* s) {
-  const VideoSuffix suffix = video_suffix(i);
-  const uint32_t bits = 32 / suffix.parts;
-  const s128 over = s128{1} << bits, most = (suffix.is_signed ? over / 2 : over) - 1;
-  const s128 least = suffix.is_signed ? -over / 2 : 0;
-  const std::string_view what = suffix.what;
-  const auto part = [&](uint64_t v, uint32_t k, bool is_signed) {
-    const s128 low = static_cast<s128>(v >> k) & (over - 1);
-    return is_signed && low >= over / 2 ? low - over : low;
-  };
-  uint64_t out = suffix.parts > 1 && !suffix.second.empty() ? s[2] : 0;
+// PTX ISA, SIMD video instructions: each part in full, then clamped to the type, or all added to c.
+uint64_t simd_video(const Instruction& i, const uint64_t* s) {
+  const std::string_view name = opcode_name(i.op);
+  const uint32_t bits = name.ends_with('2') ? 16 : 8;
+  const std::string_view what = name.substr(1, name.size() - 2);
+  const bool is_sign = i.mods.mode >= 4, sat = i.mods.mode % 3 == 2, add = i.mods.mode % 3 == 0;
+  const int64_t most = (int64_t{1} << (is_sign ? bits - 1 : bits)) - 1, least = is_sign ? -most - 1 : 0;
+  uint64_t out = add ? s[2] : 0;
   for (uint32_t k = 0; k < 32; k += bits) {
-    const s128 a = part(s[0], k, suffix.a_signed), b = part(s[1], k, suffix.b_signed), sum = a + b;
-    const uint64_t amount = suffix.wrap ? s[1] & 31 : std::min<uint64_t>(s[1] & 0xFFFFFFFF, 32);
-    s128 v = 0;
-    if (what == "add") v = sum;
-    else if (what == "sub") v = a - b;
-    else if (what == "avrg") v = (sum + (sum >= 0)) >> 1;
-    else if (what == "absdiff") v = a > b ? a - b : b - a;
-    else if (what == "min") v = std::min(a, b);
-    else if (what == "max") v = std::max(a, b);
-    else if (what == "shl") v = a * (s128{1} << amount);
-    else if (what == "shr") v = a >> amount;
-    else if (suffix.compare == "eq") v = a == b;
-    else if (suffix.compare == "ne") v = a != b;
-    else if (suffix.compare == "lt") v = a < b;
-    else if (suffix.compare == "le") v = a <= b;
-    else if (suffix.compare == "gt") v = a > b;
-    else v = a >= b;
-    if (suffix.sat) v = std::clamp(v, least, most);
-    const uint64_t low = static_cast<uint64_t>(v) & static_cast<uint64_t>(over - 1);
-    if (suffix.second.empty())
-      out |= low << k;
-    else if (suffix.second == "add")
-      out += suffix.parts > 1 ? static_cast<uint64_t>(v) : low + s[2];
-    else {
-      const s128 x = part(low, 0, suffix.is_signed), c = part(s[2], 0, suffix.is_signed);
-      out = static_cast<uint64_t>(suffix.second == "min" ? std::min(x, c) : std::max(x, c));
-    }
+    auto part = [&](uint64_t v) {
+      const auto low = static_cast<int64_t>(v >> k & ((uint64_t{1} << bits) - 1));
+      return low > most ? low - (int64_t{1} << bits) : low;
+    };
+    const int64_t a = part(s[0]), b = part(s[1]), sum = a + b;
+    int64_t v = what == "add"       ? sum
+                : what == "sub"     ? a - b
+                : what == "avrg"    ? (sum + (sum >= 0)) >> 1
+                : what == "absdiff" ? (a > b ? a - b : b - a)
+                : what == "min"     ? std::min(a, b)
+                                    : std::max(a, b);
+    if (sat) v = std::clamp(v, least, most);
+    out += add ? static_cast<uint64_t>(v) : (static_cast<uint64_t>(v) & ((uint64_t{1} << bits) - 1)) << k;
   }
   return out & 0xFFFFFFFF;
 }
@@ -600,15 +581,6 @@ bool compute(const Instruction& i, const uint64_t* s, uint32_t n, bool& carry, C
       }
       return true;
     }
-    case Opcode::vadd:
-    case Opcode::vsub:
-    case Opcode::vabsdiff:
-    case Opcode::vmin:
-    case Opcode::vmax:
-    case Opcode::vshl:
-    case Opcode::vshr:
-    case Opcode::vset:
-    case Opcode::vabsdiff4:
     case Opcode::vadd2:
     case Opcode::vsub2:
     case Opcode::vavrg2:
@@ -619,9 +591,19 @@ bool compute(const Instruction& i, const uint64_t* s, uint32_t n, bool& carry, C
     case Opcode::vsub4:
     case Opcode::vavrg4:
     case Opcode::vmin4:
-    case Opcode::vmax4:
-    case Opcode::vset2:
-    case Opcode::vset4: out.value = video(i, s); return true;
+    case Opcode::vmax4: out.value = simd_video(i, s); return true;
+    case Opcode::vabsdiff4: {
+      const bool is_signed = m.mode >= 3, add = m.mode % 2 == 0;
+      out.value = add ? s[2] : 0;
+      for (uint32_t k = 0; k < 32; k += 8) {
+        const int32_t a = static_cast<int32_t>(s[0] >> k & 0xFF), b = static_cast<int32_t>(s[1] >> k & 0xFF);
+        const int32_t difference = is_signed ? static_cast<int8_t>(a) - static_cast<int8_t>(b) : a - b;
+        const uint64_t part = static_cast<uint64_t>(difference < 0 ? -difference : difference);
+        out.value += add ? part : part << k;
+      }
+      out.value &= 0xFFFFFFFF;
+      return true;
+    }
     case Opcode::selp: out.value = s[2] & 1 ? s[0] : s[1]; return true;
     case Opcode::slct: {
       bool first = i.type2 == Type::s32 ? static_cast<int32_t>(s[2]) >= 0

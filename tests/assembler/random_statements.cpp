@@ -66,6 +66,11 @@ bool has_own_statement(Opcode op) {
   }
 }
 
+bool is_simd_video(Opcode op) {
+  const std::string_view name = opcode_name(op);
+  return name[0] == 'v' && (name.back() == '2' || name.back() == '4');
+}
+
 constexpr ModifierSet one(uint32_t bit) { return ModifierSet{1} << bit; }
 constexpr ModifierSet approximate = one(modifier::approx) | one(modifier::full);
 constexpr ModifierSet roundings =
@@ -364,7 +369,7 @@ void Statements::operation() {
     } else {
       // Not everything is constant.
       const bool constants = (has_register || k + 1 < p.count) && !wider && i.op != Opcode::testp &&
-                             !is_video(i.op);  // ptxas takes no constants there
+                             !is_simd_video(i.op);  // ptxas takes no constants there
       Operand o = value(t, constants, wider);
       if (k + 1 == p.count && !has_register && o.kind != Operand::reg) o = reg(source(kind_of(t)));
       const bool field = i.op == Opcode::bfe || i.op == Opcode::bfi;  // ptxas takes constants of eight bits only
