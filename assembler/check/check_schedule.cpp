@@ -454,12 +454,10 @@ struct Contents {
 // LDG.CONSTANT of Volta and later, LDG.CI of Pascal, by what their rows print for these values of Order (t_order_load) and Cache (t_cache_load).
 bool reads_what_nothing_writes(const isa::Instruction& i) {
   using K = isa::ModifierKind;
-  constexpr uint8_t order_constant = 4, last_constant_75 = 3, cache_ci = 2;
-  static const uint32_t sm_75 = isa::find_target("sm_75")->bit;
+  constexpr uint8_t order_constant = 4, cache_ci = 2;
   if (i.mnemonic != isa::Mnemonic::LDG) return false;
-  const uint8_t order = isa::modifier(i, K::Order);
   return isa::has_modifier(i.form, K::Order)
-             ? (isa::form_targets(i.form) == sm_75 ? order <= last_constant_75 : order == order_constant)
+             ? isa::modifier(i, K::Order) == order_constant
              : isa::has_modifier(i.form, K::Cache) && isa::modifier(i, K::Cache) == cache_ci;
 }
 
