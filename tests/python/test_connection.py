@@ -128,12 +128,16 @@ def test_memory_is_given_back(device):
 
     for _ in range(8):
         use()
-    before = resident()
-    for _ in range(20):
-        use()
-    gc.collect()
-    # A table that stays would be 1.5 MB each time, a connection without one 0.3.
-    assert resident() - before < 6e6
+    # A table that stays would be 1.5 MB each time, a connection without one 0.3, in every batch; one
+    # batch may also meet an allocator that takes a new piece of memory.
+    grown = []
+    while len(grown) < 3 and (not grown or grown[-1] >= 6e6):
+        before = resident()
+        for _ in range(20):
+            use()
+        gc.collect()
+        grown.append(resident() - before)
+    assert min(grown) < 6e6, grown
 
 
 def test_connections_do_not_wait_for_each_other():
