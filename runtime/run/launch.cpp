@@ -129,7 +129,11 @@ Result<ItemPtr> Run::copies_of(const ItemPtr& v, uint64_t count) {
 
 Result<bool> Run::spread_single(const outliner::Kernel& kernel, const hir::Function& f, std::vector<ItemPtr>& inputs) {
   const outliner::ShapeTable& shapes = plan_.compiled.outlined.shapes;
-  const auto size_id = [&](size_t i) { return shapes[kernel.shapes[f.parameters[i]]].size; };
+  const auto size_of_parameter = [&](hir::VariableId v) {
+    const outliner::ShapeId shape = kernel.shapes[v];
+    return is_none(shape) ? none<outliner::SizeId>() : shapes[shape].size;
+  };
+  const auto size_id = [&](size_t i) { return size_of_parameter(f.parameters[i]); };
   std::map<outliner::SizeId, uint64_t> lengths;  // of those that have more than one element
   std::vector<size_t> places;
   std::vector<hir::VariableId> single;
@@ -146,7 +150,7 @@ Result<bool> Run::spread_single(const outliner::Kernel& kernel, const hir::Funct
     }
   }
   std::erase_if(places, [&](size_t i) { return !lengths.contains(size_id(i)); });
-  std::erase_if(single, [&](hir::VariableId v) { return !lengths.contains(shapes[kernel.shapes[v]].size); });
+  std::erase_if(single, [&](hir::VariableId v) { return !lengths.contains(size_of_parameter(v)); });
   if (places.empty() || !outliner::may_be_spread(program(), kernel, shapes, single)) return false;
   for (size_t i : places) {
     const uint64_t length = lengths[size_id(i)];

@@ -108,16 +108,7 @@ def main():
         is_long = r.choice(['pqs', 'p', 'p', 'ps'])
         tables = [LongTable(r, name, is_typed) if name in is_long else Table(r, name, is_typed=is_typed)
                   for name in 'pqs']
-        connection = duckdb.connect()
-        connection.execute("set TimeZone = 'UTC'")
-        for t in tables:
-            t.load(connection)
-        if is_typed:
-            for t in tables:
-                t.export(connection, folder)
-        else:
-            schema = {'tables': [t.write(folder) for t in tables]}
-            (folder / 'schema.json').write_text(json.dumps(schema))
+        connection = random_sql.stored(tables, folder, is_typed)
         command = [options.rndn, 'sql', '-', '--data', str(folder), '--no-cache', '--format', 'json', '--time',
                    '--device', options.device, '--backend', 'rndn']
         kept, asked = False, 0

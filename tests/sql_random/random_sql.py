@@ -746,6 +746,20 @@ class Rndn:
         return [whole['rows']] if 'rows' in whole else [one['rows'] for one in whole.values()]
 
 
+def stored(tables, folder, is_typed):
+    """Writes the tables to the folder, as Parquet where they are typed; a connection of DuckDB's that has them."""
+    connection = duckdb.connect()
+    connection.execute("set TimeZone = 'UTC'")
+    for t in tables:
+        t.load(connection)
+    if is_typed:
+        for t in tables:
+            t.export(connection, folder)
+    else:
+        (folder / 'schema.json').write_text(json.dumps({'tables': [t.write(folder) for t in tables]}))
+    return connection
+
+
 def report(counts, reasons, differences):
     """Prints what was counted; the exit code."""
     counts['different'] = differences
@@ -789,16 +803,7 @@ def main():
         folder = pathlib.Path(tempfile.mkdtemp(prefix='rndn-sql-'))
         is_extreme, is_typed = r.random() < 0.15, r.random() < 0.5
         tables = [Table(r, name, is_extreme, is_typed) for name in 'pqs']
-        connection = duckdb.connect()
-        connection.execute("set TimeZone = 'UTC'")
-        for t in tables:
-            t.load(connection)
-        if is_typed:
-            for t in tables:
-                t.export(connection, folder)
-        else:
-            schema = {'tables': [t.write(folder) for t in tables]}
-            (folder / 'schema.json').write_text(json.dumps(schema))
+        connection = stored(tables, folder, is_typed)
         more = [f'--{name}={value}' for name in ('arch', 'group') if (value := getattr(options, name))]
         rndn = Rndn(options.rndn, folder, options.device, options.encode, more)
         queries, answers = [], []
