@@ -46,7 +46,7 @@ void Races::start(const Block& block, uint32_t shared_bytes) {
   lockstep_ = block.warps[0].launch->program->target->family == isa::Family::pascal;
   now_ = 1;
   const size_t threads = block.warps.size() * lanes;
-  known_.assign(threads, std::make_shared<const Clocks>(threads, 0));
+  known_.assign(threads, std::make_shared<const Clocks>(Clocks{std::vector<uint32_t>(threads), 0}));
   since_.assign(block.warps.size(), 0);
   arrived_ = {};
   places_.clear();
@@ -55,21 +55,23 @@ void Races::start(const Block& block, uint32_t shared_bytes) {
 
 // An access of `thread` at `stamp` is ordered before what `reader` does at the moment.
 bool Races::is_before(uint32_t thread, uint32_t stamp, uint32_t reader) const {
-  if (thread == reader || stamp < (*known_[reader])[thread]) return true;
+  if (thread == reader || stamp < known_[reader]->of[thread]) return true;
   return lockstep_ && thread / lanes == reader / lanes && stamp < now_;
 }
 
 void Races::merge(std::shared_ptr<const Clocks>& into, const Warp& w, uint32_t mask) {
   const uint32_t first = w.number * lanes;
-  auto joined = std::make_shared<Clocks>(into ? *into : Clocks(known_.size(), 0));
+  auto joined = std::make_shared<Clocks>(into ? *into : Clocks{std::vector<uint32_t>(known_.size()), 0});
+  std::vector<uint32_t>& clocks = joined->of;
   const Clocks* last = nullptr;
   for_lanes(mask, [&](uint32_t l) {
     const Clocks* mine = known_[first + l].get();
     if (mine != last)
-      for (size_t t = 0; t < joined->size(); ++t) (*joined)[t] = std::max((*joined)[t], (*mine)[t]);
+      for (size_t t = 0; t < clocks.size(); ++t) clocks[t] = std::max(clocks[t], mine->of[t]);
     last = mine;
   });
-  for_lanes(mask, [&](uint32_t l) { (*joined)[first + l] = now_ + 1; });
+  for_lanes(mask, [&](uint32_t l) { clocks[first + l] = now_ + 1; });
+  joined->all = *std::min_element(clocks.begin(), clocks.end());
   since_[w.number] = now_ + 1;
   into = std::move(joined);
 }
@@ -109,7 +111,9 @@ void Races::access(Warp& w, const Op& op, uint32_t lane, uint32_t offset, uint32
 void Races::visit(Cell& cell, Warp& w, const Op& op, uint32_t lane, uint32_t offset, uint32_t size, Kind kind,
                   const std::byte* value) {
   const uint32_t thread = w.number * lanes + lane;
-  if (cell.stamp && conflicts(kind, Kind::write) && !is_before(cell.thread, cell.stamp, thread)) {
+  const uint32_t all = known_[thread]->all;  // most accesses are older than the block's last barrier
+  if (cell.stamp >= all && cell.stamp && conflicts(kind, Kind::write) &&
+      !is_before(cell.thread, cell.stamp, thread)) {
     const bool same =
         kind == Kind::write && cell.others.empty() && std::memcmp(w.block->shared_memory() + offset, value, size) == 0;
     if (same) return;
@@ -122,7 +126,7 @@ void Races::visit(Cell& cell, Warp& w, const Op& op, uint32_t lane, uint32_t off
     return lanes_of_it;
   };
   for (const Entry& e : cell.others)
-    if (conflicts(kind, e.kind))
+    if (e.stamp >= all && conflicts(kind, e.kind))
       if (const uint32_t of = unordered(e))
         complain(w, op, lane, offset, kind, e.warp * lanes + static_cast<uint32_t>(std::countr_zero(of)), e.pc, e.kind);
   const uint32_t pc = w.pc - 1;
@@ -137,9 +141,15 @@ void Races::visit(Cell& cell, Warp& w, const Op& op, uint32_t lane, uint32_t off
       e.stamp = now_;
       return;
     }
+  const Entry entry{now_, 1u << lane, pc, static_cast<uint16_t>(w.number), kind};
+  for (Entry& e : cell.others)
+    if (e.stamp < all && e.kind == kind) {
+      e = entry;
+      return;
+    }
   if (cell.others.size() >= 32 && std::has_single_bit(cell.others.size()))
     std::erase_if(cell.others, [&](Entry& e) { return e.kind == kind && (e.mask = unordered(e)) == 0; });
-  cell.others.push_back({now_, 1u << lane, pc, static_cast<uint16_t>(w.number), kind});
+  cell.others.push_back(entry);
 }
 
 void Races::complain(Warp& w, const Op& op, uint32_t lane, uint32_t offset, Kind kind, uint32_t other,

@@ -32,9 +32,12 @@ class Races {
   void open(uint32_t barrier) { arrived_[barrier].reset(); }  // all have left
 
  private:
-  using Clocks = std::vector<uint32_t>;
-  struct
-      Entry {  // lanes of a warp that made an access by one instruction, since the warp's last barrier; stamp: of the last
+  struct Clocks {
+    std::vector<uint32_t> of;  // per thread: its accesses before that time are ordered before
+    uint32_t all = 0;          // the least of them
+  };
+  // Lanes of a warp that made an access by one instruction, since the warp's last barrier; stamp: of the last.
+  struct Entry {
     uint32_t stamp, mask, pc;
     uint16_t warp;
     Kind kind;

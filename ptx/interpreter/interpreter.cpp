@@ -63,6 +63,7 @@ struct Frame {
   uint32_t function = 0;
   uint32_t pc = 0;
   std::vector<uint64_t> registers;
+  const uint64_t* masks = nullptr;    // per register: the bits that its type has
   std::vector<std::byte> parameters;  // and results
   std::vector<std::byte> arguments;   // .param variables of the body
   uint32_t local_base = 0;            // of its .local variables
@@ -122,7 +123,14 @@ class Machine {
         launch_(launch),
         kernel_(kernel),
         random_(launch.seed) {
-    for (const Function& f : m_.functions) layouts_.push_back(layout_of(f));
+    for (const Function& f : m_.functions) {
+      layouts_.push_back(layout_of(f));
+      std::vector<uint64_t>& masks = masks_.emplace_back();
+      for (const Register& r : f.registers) {
+        const uint32_t bytes = type_bytes(r.type);
+        masks.push_back(bytes == 0 ? 1 : bytes >= 8 ? UINT64_MAX : (uint64_t{1} << (8 * bytes)) - 1);
+      }
+    }
     place_variables();
   }
 
@@ -247,6 +255,7 @@ class Machine {
     Frame& f = t.frames.emplace_back();
     f.function = function;
     f.registers.assign(m_.functions[function].registers.size(), unset);
+    f.masks = masks_[function].data();
     f.parameters.assign(layouts_[function].bytes, std::byte{0});
     f.arguments.assign(argument_bytes_[function], std::byte{0});
     f.local_base = static_cast<uint32_t>(align_up(t.local.size(), 16));
@@ -272,9 +281,7 @@ class Machine {
   // ---- operands
   uint64_t reg(const Thread& t, uint32_t id) const {
     const Frame& f = t.frames.back();
-    uint64_t v = f.registers[id];
-    uint32_t bytes = type_bytes(function(t).registers[static_cast<RegisterId>(id)].type);
-    return bytes == 0 ? v & 1 : bytes >= 8 ? v : v & ((uint64_t{1} << (8 * bytes)) - 1);
+    return f.registers[id] & f.masks[id];
   }
   uint64_t read(const Thread& t, const Operand& o) const {
     switch (o.kind) {
@@ -1059,7 +1066,8 @@ class Machine {
   const Launch& launch_;
   const uint32_t kernel_;
   uint64_t random_;
-  std::vector<ParameterLayout> layouts_;  // per function
+  std::vector<ParameterLayout> layouts_;      // per function
+  std::vector<std::vector<uint64_t>> masks_;  // per function and register
   std::vector<uint64_t> places_;          // per variable: address within its space (local: within its frame)
   std::vector<uint64_t> local_bytes_, argument_bytes_;  // per function
   uint64_t shared_bytes_ = 0, static_shared_ = 0, dynamic_base_ = 0, reserved_bytes_ = 0, module_local_bytes_ = 0;

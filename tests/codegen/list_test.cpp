@@ -300,11 +300,12 @@ TEST(Lists, ReversedCells) {
                          .geometry = "x",
                          .alike = {"y"}});
     ASSERT_EQ(g.code.kernels[0].refused, "");
-    size_t turn = 0;
+    size_t turn = index(hir::TypeId(type));
     for (const std::vector<uint64_t>& lengths : distributions()) {
+      if (++turn % 2) continue;
       SCOPED_TRACE(fmt::format("{}, {} cells, {} elements", basic_type_name(type), lengths.size(), total(lengths)));
       const Value x = cut(whole_numbers(type, total(lengths), 21), lengths);
-      check_everywhere(g, {{"x", x}, {"y", x}}, turn++);
+      check_everywhere(g, {{"x", x}, {"y", x}}, turn);
     }
   }
 }
