@@ -127,11 +127,16 @@ class QueryResult {
   uint64_t rows() const { return grid_.rows; }
   const std::string& said() const { return said_; }
 
-  nb::capsule stream() {
-    return capsule_of(runtime::ArrowResult::stream({arrow()}), "arrow_array_stream");
+  nb::capsule stream() const {
+    for (size_t c = 0; c < grid_.columns.size(); ++c) fetch_column(c);
+    const auto made = [&] {
+      nb::gil_scoped_release unlocked;
+      return get(runtime::ArrowResult::batches({grid_}));
+    };
+    return capsule_of(made(), "arrow_array_stream");
   }
   std::string table(uint64_t most) const {
-    return runtime::print_grid(head(most), runtime::Format::table);
+    return get(runtime::print_grid(head(most), runtime::Format::table));
   }
   // The numbers of a column where they lie, in the width of its type; dates are days, times
   // microseconds. Elements that are NULL have any value.
@@ -270,8 +275,8 @@ class QueryResult {
       auto all = std::make_shared<std::vector<uint8_t>>(grid_.rows, uint8_t{1});
       return {all->data(), all};
     }
-    const auto all = arrow();
-    return {all->columns.at(part.column).buffers[1], all};
+    const auto made = in_its_width(part.column);
+    return {made->columns[0].buffers[1], made};
   }
   std::shared_ptr<runtime::DeviceVector> on_gpu(Part part, const Number& number) {
     if (const auto value = value_of(part, number))
@@ -344,12 +349,19 @@ class QueryResult {
       if (cells.valid) cells.valid = first_of(*cells.valid, most);
     return first;
   }
-  std::shared_ptr<const runtime::ArrowResult> arrow() {
-    for (size_t c = 0; c < grid_.columns.size(); ++c) fetch_column(c);
+  // A column in the width of its type, which the result has it not in.
+  std::shared_ptr<const runtime::ArrowResult> in_its_width(size_t c) {
+    fetch_column(c);
     nb::gil_scoped_release unlocked;
     std::lock_guard lock(mutex_);
-    if (!arrow_) arrow_ = get(runtime::ArrowResult::make(grid_));
-    return arrow_;
+    auto& made = made_[c];
+    if (!made)
+      made = get(runtime::ArrowResult::make({.names = {grid_.names[c]},
+                                             .types = {grid_.types[c]},
+                                             .columns = {grid_.columns[c]},
+                                             .rows = grid_.rows,
+                                             .sql = {grid_.sql[c]}}));
+    return made;
   }
 
   runtime::Grid grid_;
@@ -359,7 +371,7 @@ class QueryResult {
   device::Device* const gpu_;  // which memory_ keeps
   std::mutex mutex_;
   std::map<Part, std::shared_ptr<runtime::DeviceVector>> sent_;  // of the host's, to the GPU
-  std::shared_ptr<const runtime::ArrowResult> arrow_;
+  std::map<size_t, std::shared_ptr<const runtime::ArrowResult>> made_;  // by their columns
 };
 
 // ---- connections

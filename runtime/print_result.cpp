@@ -5,6 +5,7 @@
 
 #include "libraries/base/report/json.h"
 #include "libraries/base/report/utf8.h"
+#include "libraries/base/system/cancel.h"
 #include "runtime/print_sql.h"
 
 namespace rndn::runtime {
@@ -169,26 +170,42 @@ size_t display_width(std::string_view s) {
   return width;
 }
 
-std::string grid_table(const Grid& grid, uint64_t most_rows) {
+// Text on its way to a sink, in pieces of some rows.
+class Pieces {
+ public:
+  explicit Pieces(const TextSink& sink) : sink_(sink) {}
+  void add(std::string_view text) { text_ += text; }
+  // A place where a piece may end.
+  Result<void> end_row() { return text_.size() < least_bytes ? Result<void>() : flush(); }
+  Result<void> flush() {
+    RETURN_IF_ERROR(check_cancelled());
+    if (!text_.empty()) RETURN_IF_ERROR(sink_(text_));
+    text_.clear();
+    return {};
+  }
+
+ private:
+  static constexpr size_t least_bytes = 1 << 16;
+  const TextSink& sink_;
+  std::string text_;
+};
+
+// Two passes over the cells: one for the widths of the columns.
+Result<void> print_table(const Grid& grid, uint64_t most_rows, Pieces& out) {
   const uint64_t shown = std::min(grid.rows, most_rows);
-  std::vector<std::vector<std::string>> cells(grid.columns.size());
   std::vector<size_t> widths(grid.columns.size());
   auto on_a_line = [](std::string s) {
     for (char& c : s)
       if (static_cast<unsigned char>(c) < 32) c = ' ';
     return s;
   };
+  auto cell = [&](size_t k, uint64_t i) { return on_a_line(is_null(grid, k, i) ? "NULL" : cell_text(grid, k, i)); };
   std::vector<std::string> names;
   for (size_t k = 0; k < grid.columns.size(); ++k) {
     names.push_back(on_a_line(grid.names[k]));
     widths[k] = display_width(names[k]);
-    for (uint64_t i = 0; i < shown; ++i) {
-      std::string s = on_a_line(is_null(grid, k, i) ? "NULL" : cell_text(grid, k, i));
-      widths[k] = std::max(widths[k], display_width(s));
-      cells[k].push_back(std::move(s));
-    }
+    for (uint64_t i = 0; i < shown; ++i) widths[k] = std::max(widths[k], display_width(cell(k, i)));
   }
-  std::string out;
   auto line = [&](auto&& text) {
     std::string row;
     for (size_t k = 0; k < grid.columns.size(); ++k) {
@@ -198,13 +215,15 @@ std::string grid_table(const Grid& grid, uint64_t most_rows) {
       row += has_numbers(grid, k) ? fill + s : s + fill;
     }
     while (!row.empty() && row.back() == ' ') row.pop_back();
-    out += row + '\n';
+    out.add(row + '\n');
+    return out.end_row();
   };
-  line([&](size_t k) { return names[k]; });
-  line([&](size_t k) { return std::string(widths[k], '-'); });
-  for (uint64_t i = 0; i < shown; ++i) line([&](size_t k) { return cells[k][i]; });
-  if (shown < grid.rows) return out + fmt::format("({} rows, {} shown; --max-rows 0 shows all)\n", grid.rows, shown);
-  return out + fmt::format("({} row{})\n", grid.rows, grid.rows == 1 ? "" : "s");
+  RETURN_IF_ERROR(line([&](size_t k) { return names[k]; }));
+  RETURN_IF_ERROR(line([&](size_t k) { return std::string(widths[k], '-'); }));
+  for (uint64_t i = 0; i < shown; ++i) RETURN_IF_ERROR(line([&](size_t k) { return cell(k, i); }));
+  out.add(shown < grid.rows ? fmt::format("({} rows, {} shown; --max-rows 0 shows all)\n", grid.rows, shown)
+                            : fmt::format("({} row{})\n", grid.rows, grid.rows == 1 ? "" : "s"));
+  return {};
 }
 
 std::string csv_field(std::string_view s) {
@@ -217,20 +236,20 @@ std::string csv_field(std::string_view s) {
   return out + '"';
 }
 
-std::string grid_csv(const Grid& grid) {
-  std::string out;
-  for (size_t k = 0; k < grid.names.size(); ++k) out += (k ? "," : "") + csv_field(grid.names[k]);
-  out += "\r\n";
+Result<void> print_csv(const Grid& grid, Pieces& out) {
+  for (size_t k = 0; k < grid.names.size(); ++k) out.add((k ? "," : "") + csv_field(grid.names[k]));
+  out.add("\r\n");
   for (uint64_t i = 0; i < grid.rows; ++i) {
     for (size_t k = 0; k < grid.columns.size(); ++k) {
-      if (k) out += ',';
+      if (k) out.add(",");
       if (is_null(grid, k, i)) continue;
       const std::string text = cell_text(grid, k, i);
-      out += text.empty() && !grid.sql.empty() ? "\"\"" : csv_field(text);
+      out.add(text.empty() && !grid.sql.empty() ? "\"\"" : csv_field(text));
     }
-    out += "\r\n";
+    out.add("\r\n");
+    RETURN_IF_ERROR(out.end_row());
   }
-  return out;
+  return {};
 }
 
 std::string json_element(const Grid& grid, size_t k, uint64_t i) {
@@ -246,17 +265,33 @@ std::string json_element(const Grid& grid, size_t k, uint64_t i) {
   return has_numbers(grid, k) ? text : json_string(text);
 }
 
-std::string grid_json(const Grid& grid) {
-  std::string out = "{\"columns\":[";
+Result<void> print_json(const Grid& grid, Pieces& out) {
+  out.add("{\"columns\":[");
   for (size_t k = 0; k < grid.names.size(); ++k)
-    out += fmt::format("{}{{\"name\":{},\"type\":\"{}\"}}", k ? "," : "", json_string(grid.names[k]), grid.types[k]);
-  out += "],\"rows\":[";
+    out.add(fmt::format("{}{{\"name\":{},\"type\":\"{}\"}}", k ? "," : "", json_string(grid.names[k]), grid.types[k]));
+  out.add("],\"rows\":[");
   for (uint64_t i = 0; i < grid.rows; ++i) {
-    out += i ? ",\n[" : "\n[";
-    for (size_t k = 0; k < grid.columns.size(); ++k) out += (k ? "," : "") + json_element(grid, k, i);
-    out += "]";
+    out.add(i ? ",\n[" : "\n[");
+    for (size_t k = 0; k < grid.columns.size(); ++k) {
+      if (k) out.add(",");
+      out.add(json_element(grid, k, i));
+    }
+    out.add("]");
+    RETURN_IF_ERROR(out.end_row());
   }
-  return out + "]}";
+  out.add("]}");
+  return {};
+}
+
+// The text that `print` gives to a sink.
+template <class Print>
+Result<std::string> whole_text(Print&& print) {
+  std::string text;
+  RETURN_IF_ERROR(print([&](std::string_view piece) -> Result<void> {
+    text += piece;
+    return {};
+  }));
+  return text;
 }
 
 }  // namespace
@@ -294,37 +329,47 @@ Result<Grid> to_grid(const Value& value) {
   return grid;
 }
 
-Result<std::string> print_result(std::span<const Value> results, Format format, uint64_t most_rows) {
-  std::string out;
+Result<void> print_result(std::span<const Value> results, Format format, uint64_t most_rows, const TextSink& sink) {
+  Pieces out(sink);
   for (size_t i = 0; i < results.size(); ++i) {
     ASSIGN_OR_RETURN(Grid grid, to_grid(results[i]));
     switch (format) {
-      case Format::table: out += (i ? "\n" : "") + grid_table(grid, most_rows); break;
-      case Format::csv: out += (i ? "\r\n" : "") + grid_csv(grid); break;
-      case Format::json: out += (i ? ",\n" : results.size() > 1 ? "[" : "") + grid_json(grid); break;
+      case Format::table:
+        out.add(i ? "\n" : "");
+        RETURN_IF_ERROR(print_table(grid, most_rows, out));
+        break;
+      case Format::csv:
+        out.add(i ? "\r\n" : "");
+        RETURN_IF_ERROR(print_csv(grid, out));
+        break;
+      case Format::json:
+        out.add(i ? ",\n" : results.size() > 1 ? "[" : "");
+        RETURN_IF_ERROR(print_json(grid, out));
+        break;
     }
   }
-  if (format == Format::json) out += results.empty() ? "[]\n" : results.size() > 1 ? "]\n" : "\n";
-  return out;
+  if (format == Format::json) out.add(results.empty() ? "[]\n" : results.size() > 1 ? "]\n" : "\n");
+  return out.flush();
 }
 
-std::string print_grid(const Grid& grid, Format format, uint64_t most_rows) {
+Result<void> print_grid(const Grid& grid, Format format, uint64_t most_rows, const TextSink& sink) {
+  Pieces out(sink);
   switch (format) {
-    case Format::table: return grid_table(grid, most_rows);
-    case Format::csv: return grid_csv(grid);
-    case Format::json: return grid_json(grid) + "\n";
+    case Format::table: RETURN_IF_ERROR(print_table(grid, most_rows, out)); break;
+    case Format::csv: RETURN_IF_ERROR(print_csv(grid, out)); break;
+    case Format::json:
+      RETURN_IF_ERROR(print_json(grid, out));
+      out.add("\n");
+      break;
   }
-  return "";
+  return out.flush();
 }
 
-std::string join_json(std::span<const std::pair<std::string, std::string>> named_results) {
-  std::string out = "{";
-  for (size_t i = 0; i < named_results.size(); ++i) {
-    std::string_view text = named_results[i].second;
-    while (text.ends_with('\n')) text.remove_suffix(1);
-    out += fmt::format("{}{}:{}", i ? ",\n" : "", json_string(named_results[i].first), text);
-  }
-  return out + "}\n";
+Result<std::string> print_result(std::span<const Value> results, Format format, uint64_t most_rows) {
+  return whole_text([&](const TextSink& sink) { return print_result(results, format, most_rows, sink); });
+}
+Result<std::string> print_grid(const Grid& grid, Format format, uint64_t most_rows) {
+  return whole_text([&](const TextSink& sink) { return print_grid(grid, format, most_rows, sink); });
 }
 
 std::string element_text(const Value& v, uint64_t i, bool exact) {

@@ -1,5 +1,6 @@
 // Results as text: table (for people), csv (RFC 4180), json (design of the command line: objects of columns and rows).
 #pragma once
+#include <functional>
 #include <optional>
 #include <span>
 #include <string>
@@ -41,12 +42,13 @@ Result<Grid> to_grid(const data::Value& value);
 //   json    {"columns":[{"name","type"}...],"rows":[[...]...]}; several results: an array of such objects
 // Floats: csv and json print the shortest text that reads back to the same value, table at most 6 decimals.
 // A table has the first `most_rows` rows only, and says how many there are.
+// To a sink in pieces of some rows, so that no more of the text is in memory, or as one text.
+using TextSink = std::function<Result<void>(std::string_view piece)>;
+Result<void> print_result(std::span<const data::Value> results, Format format, uint64_t most_rows, const TextSink& sink);
 Result<std::string> print_result(std::span<const data::Value> results, Format format, uint64_t most_rows = UINT64_MAX);
 // One result in the same form.
-std::string print_grid(const Grid& grid, Format format, uint64_t most_rows = UINT64_MAX);
-
-// JSON object {"name": result, ...} from the texts that print_result(.., json) made.
-std::string join_json(std::span<const std::pair<std::string, std::string>> named_results);
+Result<void> print_grid(const Grid& grid, Format format, uint64_t most_rows, const TextSink& sink);
+Result<std::string> print_grid(const Grid& grid, Format format, uint64_t most_rows = UINT64_MAX);
 
 // One element of whole numbers or calendar values.
 int64_t integer_at(const data::Value& vector, uint64_t i);

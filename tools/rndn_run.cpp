@@ -2,8 +2,11 @@
 #include <CLI/CLI.hpp>
 #include <cstdio>
 #include <filesystem>
+#include <optional>
 #include <set>
+#include <utility>
 
+#include "libraries/base/report/json.h"
 #include "libraries/base/system/files.h"
 #include "tools/rndn.h"
 #include "tools/session.h"
@@ -11,69 +14,88 @@
 namespace rndn::tools {
 namespace {
 
-// Where results go: one file, or one csv file per program.
+// Where results go, piece by piece: one file, which takes its place when all are there, or one csv file per program.
 class Output {
  public:
   Output(const Flags& flags, runtime::Format format, size_t programs)
-      : path_(flags.output), most_rows_(shown_rows(flags)), format_(format), programs_(programs), saved_as_(flags.format == "parquet" || flags.format == "arrow" ? flags.format : "") {}
+      : path_(flags.output),
+        most_rows_(shown_rows(flags)),
+        format_(format),
+        is_many_(programs > 1),
+        is_folder_(is_many_ && format == runtime::Format::csv),
+        saved_as_(flags.format == "parquet" || flags.format == "arrow" ? flags.format : "") {}
 
   Result<void> start(const std::vector<NamedSource>& programs) {
-    if (!saved_as_.empty() && (path_ == "-" || programs_ > 1))
+    if (!saved_as_.empty() && (path_ == "-" || is_many_))
       return usage_error("--format {} is of one query, and needs -o FILE", saved_as_);
-    if (programs_ < 2) return check_writable(path_);
-    bool csv = format_ == runtime::Format::csv;
-    if (csv && path_ == "-") return usage_error("--format csv of several programs needs -o DIR");
+    if (!is_many_) return check_writable(path_);
+    if (is_folder_ && path_ == "-") return usage_error("--format csv of several programs needs -o DIR");
     std::set<std::string> names;
     for (const NamedSource& p : programs)
       if (format_ != runtime::Format::table && !names.insert(p.name).second)
         return usage_error("two programs are called `{}`: their results would overwrite each other", p.name);
-    if (!csv) return check_writable(path_);
+    if (!is_folder_) return check_writable(path_);
     std::error_code error;
     std::filesystem::create_directories(path_, error);
     if (error) return world_error("cannot make folder `{}`: {}", path_, error.message());
     return {};
   }
   Result<void> add(const std::string& name, const Session::Outcome& outcome) {
-    const std::string& printed = outcome.printed;
     if (!saved_as_.empty()) return runtime::save(outcome, path_, "FORMAT " + saved_as_);
-    ASSIGN_OR_RETURN(std::string text, print(outcome, format_, most_rows_));
-    if (format_ == runtime::Format::csv && programs_ > 1)
-      return write_file(fmt::format("{}/{}.csv", path_, name), text);
-    if (format_ == runtime::Format::json && programs_ > 1) {
-      named_.emplace_back(name, std::move(text));
-      std::fputs(printed.c_str(), stderr);  // what @print writes must not break the object
-      return {};
+    if (is_folder_) {
+      ASSIGN_OR_RETURN(NewFile file, NewFile::create(fmt::format("{}/{}.csv", path_, name)));
+      RETURN_IF_ERROR(print(outcome, format_, most_rows_, [&](std::string_view piece) { return file.write(piece); }));
+      return file.commit();
     }
-    if (format_ == runtime::Format::json)
-      std::fputs(printed.c_str(), stderr);
-    else
-      text_ += printed;
-    if (programs_ > 1) text_ += name + "\n";
-    text_ += text;
-    if (programs_ > 1) text_ += "\n";
-    if (path_ == "-") {  // each program's result as soon as it is there
-      RETURN_IF_ERROR(write_file("-", text_));
-      text_.clear();
+    if (format_ == runtime::Format::json) {
+      std::fputs(outcome.printed.c_str(), stderr);  // what @print writes must not break the object
+      return is_many_ ? add_member(name, outcome) : print_here(outcome);
     }
-    return {};
+    RETURN_IF_ERROR(put(outcome.printed));
+    if (is_many_) RETURN_IF_ERROR(put(name + "\n"));
+    RETURN_IF_ERROR(print_here(outcome));
+    return put(is_many_ ? "\n" : "");
   }
   // Several programs in one file are one result: where one has failed, the file stays as it was.
   Result<void> finish(bool failed) {
     if (failed && path_ != "-") return {};
-    if (!named_.empty()) text_ = runtime::join_json(named_);
-    if (format_ == runtime::Format::csv && programs_ > 1) return {};
-    if (!saved_as_.empty() || (path_ == "-" && text_.empty())) return {};
-    return write_file(path_, text_);
+    if (members_ > 0) RETURN_IF_ERROR(put("}\n"));
+    if (path_ == "-" || is_folder_ || !saved_as_.empty()) return {};
+    RETURN_IF_ERROR(put(""));
+    return file_->commit();
   }
 
  private:
+  Result<void> put(std::string_view text) {
+    if (path_ == "-") return write_file("-", text);
+    if (!file_) {
+      ASSIGN_OR_RETURN(NewFile file, NewFile::create(path_));
+      file_.emplace(std::move(file));
+    }
+    return file_->write(text);
+  }
+  Result<void> print_here(const Session::Outcome& outcome) {
+    return print(outcome, format_, most_rows_, [&](std::string_view piece) { return put(piece); });
+  }
+  // A member of the object that several results are, without the end of its last line.
+  Result<void> add_member(const std::string& name, const Session::Outcome& outcome) {
+    RETURN_IF_ERROR(put((members_++ ? ",\n" : "{") + json_string(name) + ":"));
+    size_t held = 0;  // ends of lines that came last
+    return print(outcome, format_, most_rows_, [&](std::string_view piece) -> Result<void> {
+      const size_t end = piece.find_last_not_of('\n') + 1;  // 0: there is nothing else
+      if (end > 0) RETURN_IF_ERROR(put(std::string(std::exchange(held, 0), '\n')));
+      held += piece.size() - end;
+      return put(piece.substr(0, end));
+    });
+  }
+
   std::string path_;
   uint64_t most_rows_;
   runtime::Format format_;
-  size_t programs_;
+  bool is_many_, is_folder_;
   std::string saved_as_;  // by Session's save; empty: as text
-  std::string text_;
-  std::vector<std::pair<std::string, std::string>> named_;
+  std::optional<NewFile> file_;
+  size_t members_ = 0;
 };
 
 class RunCommand final : public Command {

@@ -281,13 +281,14 @@ class ShellCommand final : public Command {
     runtime::find_format(flags_.format, format);
     auto outcome = errors_of([&] { return session_->run(program, flags_, timing_); });
     if (!outcome) return failed(outcome.error());
-    auto text = errors_of([&] { return print(*outcome, format, shown_rows(flags_)); });
-    if (!text) return failed(text.error());
-    if (format == runtime::Format::json)
-      std::fputs(outcome->printed.c_str(), stderr);  // what @print writes must not break the object
-    else
-      *text = outcome->printed + *text;
-    if (auto written = write(*text); !written) return failed(written.error());
+    auto written = errors_of([&]() -> Result<void> {
+      if (format == runtime::Format::json)
+        std::fputs(outcome->printed.c_str(), stderr);  // what @print writes must not break the object
+      else
+        RETURN_IF_ERROR(write(outcome->printed));
+      return print(*outcome, format, shown_rows(flags_), [&](std::string_view piece) { return write(piece); });
+    });
+    if (!written) return failed(written.error());
     if (!timing_) return;
     if (time_.file.empty()) {
       if (auto reported = write_reports(outcome->reports, time_); !reported) failed(reported.error());
@@ -296,7 +297,7 @@ class ShellCommand final : public Command {
     }
   }
   // To -o, as soon as a result is there: the first begins the file.
-  Result<void> write(const std::string& text) {
+  Result<void> write(std::string_view text) {
     if (flags_.output == "-") return write_file("-", text);
     if (!out_) out_.reset(std::fopen(flags_.output.c_str(), "wb"));
     if (!out_) return world_error("cannot write `{}`: {}", flags_.output, std::strerror(errno));

@@ -111,7 +111,11 @@ class Result:
         return Timing(self._native)
 
     def __arrow_c_stream__(self, requested_schema=None) -> object:
-        """The rows as a stream of Arrow's C interface. Its types are the result's own."""
+        """The rows as a stream of Arrow's C interface. Its types are the result's own.
+
+        It comes in batches of 122,880 rows. Each is made when it is asked for, so that who reads
+        some of them pays for no others: `pyarrow.RecordBatchReader.from_stream(result)`.
+        """
         return self._native.stream()
 
     def arrow(self) -> "pyarrow.Table":

@@ -283,8 +283,7 @@ ArrowSchema Statement::parameter_schema() const {
   return runtime::ArrowResult::schema(std::make_shared<runtime::ArrowResult>(std::move(result)));
 }
 
-Result<std::shared_ptr<const runtime::ArrowResult>> empty_result(
-    const std::vector<sql::ResultColumn>& columns) {
+runtime::Grid no_rows(const std::vector<sql::ResultColumn>& columns) {
   runtime::Grid grid;
   for (const sql::ResultColumn& c : columns) {
     grid.names.push_back(c.name);
@@ -295,7 +294,7 @@ Result<std::shared_ptr<const runtime::ArrowResult>> empty_result(
     grid.columns.push_back(std::move(none));
     grid.sql.push_back({.type = c.type, .valid = {}});
   }
-  return runtime::ArrowResult::make(grid);
+  return grid;
 }
 
 ArrowSchema Statement::result_schema() {
@@ -311,7 +310,7 @@ ArrowSchema Statement::result_schema() {
         ASSIGN_OR_RETURN(
             const auto columns,
             session.result_columns(statement, connection->database->run_options(options)));
-        return empty_result(columns);
+        return runtime::ArrowResult::make(no_rows(columns));
       });
   return runtime::ArrowResult::schema(std::move(result));
 }
@@ -354,10 +353,8 @@ Result<Statement::Answer> Statement::run(runtime::Session& session, const std::s
                      session.run(statement, connection->database->run_options(options)));
     answer = {};
     if (outcome.rows_changed) answer.rows_changed = static_cast<int64_t>(*outcome.rows_changed);
-    ASSIGN_OR_RETURN(const std::optional<runtime::Grid> grid, runtime::rows_of(outcome));
-    if (!grid) continue;
-    ASSIGN_OR_RETURN(auto result, runtime::ArrowResult::make(*grid));
-    answer.results.push_back(std::move(result));
+    ASSIGN_OR_RETURN(std::optional<runtime::Grid> grid, runtime::rows_of(outcome));
+    if (grid) answer.results.push_back(*std::move(grid));
   }
   return answer;
 }
@@ -414,8 +411,7 @@ Result<Statement::Answer> Statement::run_with_rows(runtime::Session& session) {
         const auto columns,
         session.result_columns(statement, connection->database->run_options(options)));
     if (columns.empty()) return all;
-    ASSIGN_OR_RETURN(auto empty, empty_result(columns));
-    all.results.push_back(std::move(empty));
+    all.results.push_back(no_rows(columns));
   }
   return all;
 }

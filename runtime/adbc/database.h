@@ -107,7 +107,7 @@ class Statement {
   void bind(data::ArrowStream rows) { bound_ = std::move(rows); }
   void cancel();
   struct Answer {
-    std::vector<std::shared_ptr<const runtime::ArrowResult>> results;  // of the same types
+    std::vector<runtime::Grid> results;  // of the same types
     int64_t rows_changed = -1;
   };
   Answer execute();
@@ -128,7 +128,6 @@ class Statement {
 };
 
 // A result without rows.
-Result<std::shared_ptr<const runtime::ArrowResult>> empty_result(
-    const std::vector<sql::ResultColumn>& columns);
+runtime::Grid no_rows(const std::vector<sql::ResultColumn>& columns);
 
 }  // namespace rndn::adbc

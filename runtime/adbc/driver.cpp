@@ -245,7 +245,7 @@ AdbcStatusCode get_table_schema(AdbcConnection* handle, const char* catalog, con
     auto columns = served(handle, [&](auto& session) { return table_columns(session, name); });
     if (!columns || !is_ours)
       throw Failure{ADBC_STATUS_NOT_FOUND, "42P01", fmt::format("there is no table `{}`", name), 1};
-    auto result = empty_result(*columns);
+    auto result = runtime::ArrowResult::make(no_rows(*columns));
     if (!result) fail(result.error());
     *out = runtime::ArrowResult::schema(*std::move(result));
   });
@@ -324,9 +324,10 @@ AdbcStatusCode execute_query(AdbcStatement* handle, ArrowArrayStream* out, int64
     auto answer = held(handle)->execute();
     if (rows) *rows = answer.rows_changed;
     if (!out) return;
-    if (answer.results.empty())
-      answer.results.push_back(std::make_shared<const runtime::ArrowResult>());
-    *out = runtime::ArrowResult::stream(std::move(answer.results));
+    if (answer.results.empty()) answer.results.emplace_back();  // of no columns
+    auto stream = runtime::ArrowResult::batches(std::move(answer.results));
+    if (!stream) fail(stream.error());
+    *out = *stream;
   });
 }
 AdbcStatusCode execute_schema(AdbcStatement* handle, ArrowSchema* out, AdbcError* error) {

@@ -242,7 +242,9 @@ Result<std::optional<Grid>> rows_of(const Session::Outcome& outcome);
 // they do not say tells the path's end.
 Result<void> save(const Session::Outcome& outcome, const std::string& path,
                   const std::string& options);
-// The results of a run as text; a table has `most_rows` rows at most.
+// The results of a run as text, in pieces or as one; a table has `most_rows` rows at most.
+Result<void> print(const Session::Outcome& outcome, Format format, uint64_t most_rows,
+                   const TextSink& sink);
 Result<std::string> print(const Session::Outcome& outcome, Format format,
                           uint64_t most_rows = UINT64_MAX);
 

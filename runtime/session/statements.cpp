@@ -743,19 +743,28 @@ Result<void> save(const Session::Outcome& outcome, const std::string& path,
                   const std::string& options) {
   if (!outcome.is_sql || outcome.results.size() != 1)
     return usage_error("`{}`: only results of SQL queries are written as such files", path);
-  ASSIGN_OR_RETURN(const Grid grid, sql_grid(outcome.results[0], outcome.columns));
-  ASSIGN_OR_RETURN(auto arrow, ArrowResult::make(grid));
-  ArrowArrayStream stream = ArrowResult::stream({std::move(arrow)});
+  ASSIGN_OR_RETURN(Grid grid, sql_grid(outcome.results[0], outcome.columns));
+  ASSIGN_OR_RETURN(ArrowArrayStream stream, ArrowResult::batches({std::move(grid)}));
   return files::write(&stream, path, options);
 }
 
-Result<std::string> print(const Session::Outcome& outcome, Format format, uint64_t most_rows) {
-  if (!outcome.has_result) return std::string();
-  if (outcome.text) return *outcome.text;
-  if (outcome.grid) return print_grid(*outcome.grid, format, most_rows);
-  if (!outcome.is_sql) return print_result(outcome.results, format, most_rows);
+Result<void> print(const Session::Outcome& outcome, Format format, uint64_t most_rows,
+                   const TextSink& sink) {
+  if (!outcome.has_result) return {};
+  if (outcome.text) return sink(*outcome.text);
+  if (outcome.grid) return print_grid(*outcome.grid, format, most_rows, sink);
+  if (!outcome.is_sql) return print_result(outcome.results, format, most_rows, sink);
   ASSIGN_OR_RETURN(std::optional<Grid> grid, rows_of(outcome));
-  return print_grid(*grid, format, most_rows);
+  return print_grid(*grid, format, most_rows, sink);
+}
+
+Result<std::string> print(const Session::Outcome& outcome, Format format, uint64_t most_rows) {
+  std::string text;
+  RETURN_IF_ERROR(print(outcome, format, most_rows, [&](std::string_view piece) -> Result<void> {
+    text += piece;
+    return {};
+  }));
+  return text;
 }
 
 // ---- WITH RECURSIVE

@@ -174,6 +174,8 @@ def differences(got, wanted):
     for name in wanted.schema.names:
         if got.schema.field(name).type != wanted.schema.field(name).type:
             return f"`{name}` is {got.schema.field(name).type}, not {wanted.schema.field(name).type}"
+        if got[name].equals(wanted[name]):
+            continue
         mine, other = cells(got[name]), cells(wanted[name])
         if mine != other:
             at = next(i for i, pair in enumerate(zip(mine, other)) if pair[0] != pair[1])

@@ -41,6 +41,20 @@ def test_queries_and_parameters(cursor):
     assert cursor.fetchone() == (True,)
 
 
+def test_rows_come_in_batches(cursor):
+    rows = pa.table({"i": range(200_000)})
+    cursor.adbc_ingest("many", rows)
+    cursor.execute("SELECT i FROM many")
+    assert [batch.num_rows for batch in cursor.fetch_record_batch()] == [122_880, 77_120]
+    cursor.execute("SELECT i FROM many")
+    with cursor.fetch_record_batch() as reader:
+        first = reader.read_next_batch()
+    cursor.execute("SELECT count(*) FROM many")
+    assert cursor.fetchall() == [(200_000,)]
+    assert first.column(0).equals(rows["i"].chunk(0)[:122_880]), "what was read stays"
+    cursor.executescript("DROP TABLE many")
+
+
 @pytest.mark.parametrize(
     "value",
     [

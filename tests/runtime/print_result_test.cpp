@@ -125,8 +125,6 @@ TEST(PrintResult, SeveralResultsAndPrograms) {
   EXPECT_EQ(*print_result(two, Format::json),
             "[{\"columns\":[{\"name\":\"value\",\"type\":\"i32\"}],\"rows\":[\n[1]]},\n{\"columns\":[{\"name\":"
             "\"value\",\"type\":\"i32\"}],\"rows\":[\n[2]]}]\n");
-  std::vector<std::pair<std::string, std::string>> named = {{"q01", "{}\n"}, {"q\"6", "[]\n"}};
-  EXPECT_EQ(join_json(named), "{\"q01\":{},\n\"q\\\"6\":[]}\n");
 }
 
 }  // namespace

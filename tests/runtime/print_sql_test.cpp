@@ -83,7 +83,7 @@ struct Sample {
 std::string print(Format format) {
   Sample sample;
   auto grid = sql_grid(sample.table, sample.columns);
-  return grid ? print_grid(*grid, format) : "error: " + grid.error().message;
+  return grid ? *print_grid(*grid, format) : "error: " + grid.error().message;
 }
 
 TEST(PrintSql, Table) {
