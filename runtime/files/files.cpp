@@ -3,9 +3,11 @@
 
 #include <algorithm>
 #include <array>
+#include <cstdio>
 #include <filesystem>
 
 #include "libraries/base/system/files.h"
+#include "runtime/data/arrow_abi.h"
 #include "runtime/files/arrow_file.h"
 #include "runtime/files/arrow_writer.h"
 #include "runtime/files/duckdb_source.h"
@@ -152,6 +154,7 @@ namespace {
 struct CopyOptions {
   std::string text;
   bool is_arrow = false;  // and no text
+  bool is_json = false;
 };
 Result<CopyOptions> options_of(std::string_view path, const std::string& given) {
   const std::string_view given_path = path;
@@ -193,12 +196,38 @@ Result<CopyOptions> options_of(std::string_view path, const std::string& given) 
   const std::string suffix = std::filesystem::path(path).extension().string();
   const auto* known = std::find_if(std::begin(written), std::end(written),
                                    [&](const auto& row) { return row.first == suffix; });
-  if (known != std::end(written))
-    add("format", known->second);
-  else if (!is_given("format"))
+  if (known == std::end(written) && format == words.end())
     return input_error("COPY TO `{}`: `{}` tells no format; write (FORMAT csv), parquet, json or arrow",
                        given_path, suffix);
-  return CopyOptions{all};
+  if (known != std::end(written)) add("format", known->second);
+  const bool is_json = format == words.end()       ? known->second == "json"
+                       : format + 1 != words.end() ? format[1] == "json"
+                                                   : false;
+  return CopyOptions{.text = all, .is_json = is_json};
+}
+
+// The columns as DuckDB's writer of JSON is to have them. It makes doubles of decimals of at most 15
+// digits, so that those below 10^-6 get an exponent, which its reader takes for no decimal; with more
+// digits they stay what they are.
+Result<std::string> columns_for_json(ArrowArrayStream& stream) {
+  data::Owned<ArrowSchema> schema;
+  if (stream.get_schema(&stream, schema.get()) != 0) return world_error("there is not enough memory");
+  std::vector<std::string> names;
+  std::string replaced;
+  for (int64_t c = 0; c < schema->n_children; ++c) {
+    const std::string name = schema->children[c]->name;
+    const bool is_first = std::none_of(names.begin(), names.end(), [&](const std::string& other) {
+      return planner::is_same_name(name, other);
+    });
+    names.push_back(name);
+    unsigned digits = 0, scale = 0;
+    if (std::sscanf(schema->children[c]->format, "d:%u,%u", &digits, &scale) != 2 || digits > 15 ||
+        scale < 7 || !is_first)
+      continue;
+    replaced += fmt::format("{}CAST({} AS DECIMAL(38, {})) AS {}", replaced.empty() ? "" : ", ",
+                            planner::quote_name(name), scale, planner::quote_name(name));
+  }
+  return replaced.empty() ? "*" : "* REPLACE (" + replaced + ")";
 }
 
 }  // namespace
@@ -212,11 +241,15 @@ Result<void> write(ArrowArrayStream* stream, const std::string& path, const std:
     return file.commit();
   }
   ASSIGN_OR_RETURN(const auto duckdb, reader());
+  std::string columns = "*";
+  if (all.is_json) {
+    ASSIGN_OR_RETURN(columns, columns_for_json(*stream));
+  }
   ASSIGN_OR_RETURN(NewFile file, NewFile::create(path));
   const std::string place = fmt::format("/proc/self/fd/{}", file.descriptor());
   auto written = duckdb->run_over(
       "rndn_result", stream,
-      fmt::format("COPY (SELECT * FROM rndn_result) TO {} ({}, USE_TMP_FILE false)",
+      fmt::format("COPY (SELECT {} FROM rndn_result) TO {} ({}, USE_TMP_FILE false)", columns,
                   planner::quote_text(place), all.text));
   if (written) return file.commit();
   // Where the system refuses it DuckDB says so within JSON, with the number of the error.

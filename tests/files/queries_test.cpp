@@ -75,6 +75,20 @@ TEST_F(FileQueries, WriteAndReadEveryKind) {
             "column0,column1\na,b\n");
 }
 
+// As decimals, so that who reads them as such can: DuckDB's reader takes no exponent for one.
+TEST_F(FileQueries, SmallDecimalsAreWrittenWithoutAnExponent) {
+  const std::string rows = "SELECT CAST(-0.000000698288 AS DECIMAL(12,12)) AS a, CAST(0.0000005 AS DECIMAL(9,7)) AS \"b\"\"\", "
+                           "CAST(1.5 AS DECIMAL(4,1)) AS c";
+  for (const char* to : {"'$t.jsonl'", "'$t.jsonl' (FORMAT json)", "'$t.jsonl' (ARRAY false)"}) {
+    EXPECT_EQ(run("COPY (" + rows + ") TO " + to), "");
+    EXPECT_EQ(*read_file(folder_ + "t.jsonl"),
+              "{\"a\":-0.000000698288,\"b\\\"\":0.0000005,\"c\":1.5}\n");
+  }
+  EXPECT_EQ(run("SELECT a FROM read_json('$t.jsonl', columns = {'a': 'DECIMAL(12,12)'})"), "a\n-0.000000698288\n");
+  EXPECT_EQ(run("COPY (SELECT 'x' AS d, CAST(0.25 AS DECIMAL(9,8)) AS D) TO '$t.jsonl'"), "");
+  EXPECT_EQ(*read_file(folder_ + "t.jsonl"), "{\"d\":\"x\",\"D_1\":0.25}\n") << "a name may come twice";
+}
+
 // A disk that is full is the world's fault, told in its words; nothing stays, and the next one goes.
 TEST_F(FileQueries, FilesThatDoNotFit) {
   std::signal(SIGXFSZ, SIG_IGN);
