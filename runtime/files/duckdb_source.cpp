@@ -329,17 +329,31 @@ std::string stamp_of(const std::string& path) {
                      s.st_mtim.tv_nsec, s.st_ctim.tv_sec, s.st_ctim.tv_nsec);
 }
 
-Result<std::shared_ptr<Duckdb>> reader() {
-  // Never closed: when a process ends, the library may be gone before it.
-  static auto& mutex = *new std::mutex;
-  static auto& opened = *new std::shared_ptr<Duckdb>;
-  std::lock_guard lock(mutex);
-  if (!opened) {
-    ASSIGN_OR_RETURN(auto duckdb, Duckdb::open(planner::Options::of_environment(),
-                                               hardware_threads(), Duckdb::Access::files));
-    opened = std::move(duckdb);
+namespace {
+
+struct Shared {
+  std::mutex mutex;
+  std::shared_ptr<Duckdb> opened;
+};
+Result<std::shared_ptr<Duckdb>> open_once(Shared& shared, unsigned threads) {
+  std::lock_guard lock(shared.mutex);
+  if (!shared.opened) {
+    ASSIGN_OR_RETURN(shared.opened, Duckdb::open(planner::Options::of_environment(), threads,
+                                                 Duckdb::Access::files));
   }
-  return opened;
+  return shared.opened;
+}
+
+}  // namespace
+
+// Never closed: when a process ends, the library may be gone before it.
+Result<std::shared_ptr<Duckdb>> reader() {
+  static auto& shared = *new Shared;
+  return open_once(shared, hardware_threads());
+}
+Result<std::shared_ptr<Duckdb>> writer() {
+  static auto& shared = *new Shared;
+  return open_once(shared, 1);
 }
 
 Error of_file(const std::string& place, const Error& error) {

@@ -17,8 +17,10 @@ struct Scan {
 };
 Result<std::unique_ptr<data::BatchSource>> open_scan(Scan scan);
 
-// The process's reader, opened by the first who asks.
+// The process's reader, opened by the first who asks; and its writer, which has one thread: of several
+// some are ahead, and their rows wait in memory, the more the longer it takes.
 Result<std::shared_ptr<planner::Duckdb>> reader();
+Result<std::shared_ptr<planner::Duckdb>> writer();
 // What the system says of a file; a file that takes its place has another.
 std::string stamp_of(const std::string& path);
 // An error of DuckDB about a file in our words.

@@ -240,7 +240,7 @@ Result<void> write(ArrowArrayStream* stream, const std::string& path, const std:
         write_arrow(data::ArrowStream(std::move(*stream)), !path.ends_with(".arrows"), file));
     return file.commit();
   }
-  ASSIGN_OR_RETURN(const auto duckdb, reader());
+  ASSIGN_OR_RETURN(const auto duckdb, writer());
   std::string columns = "*";
   if (all.is_json) {
     ASSIGN_OR_RETURN(columns, columns_for_json(*stream));

@@ -120,6 +120,8 @@ class Library final : public Duckdb {
 
   Result<void> run_over(const std::string& name, ArrowArrayStream* stream,
                         const std::string& text) override {
+    std::unique_lock lock(running_, std::defer_lock);
+    while (!lock.try_lock_for(std::chrono::milliseconds(10))) RETURN_IF_ERROR(check_cancelled());
     if (f_.arrow_scan(connection_, name.c_str(), stream) != 0)
       return world_error("DuckDB does not take the result `{}`", name);
     auto done = run(text);
@@ -248,7 +250,8 @@ class Library final : public Duckdb {
   const DuckdbApi f_;
   void *database_ = nullptr, *connection_ = nullptr;
   CancelWatch watch_{[this] { f_.interrupt(connection_); }};
-  std::mutex reading_;  // one at a time
+  std::mutex reading_;        // one at a time
+  std::timed_mutex running_;  // over a stream
   const Take* take_ = nullptr;
   const CancelToken* token_ = nullptr;  // of who reads
   std::mutex failing_;

@@ -66,7 +66,7 @@ class Duckdb {
   // ends the reading and is the result.
   virtual Result<void> read(const std::string& columns, const std::string& from,
                             const Take& take) = 0;
-  // Runs a statement in which `name` is an Arrow stream, which it may read once.
+  // Runs a statement in which `name` is an Arrow stream, which it may read once; one at a time.
   virtual Result<void> run_over(const std::string& name, ArrowArrayStream* stream,
                                 const std::string& statement) = 0;
 };
