@@ -80,6 +80,7 @@ class Output {
   // A member of the object that several results are, without the end of its last line.
   Result<void> add_member(const std::string& name, const Session::Outcome& outcome) {
     RETURN_IF_ERROR(put((members_++ ? ",\n" : "{") + json_string(name) + ":"));
+    if (!outcome.has_result) return put("null");
     size_t held = 0;  // ends of lines that came last
     return print(outcome, format_, most_rows_, [&](std::string_view piece) -> Result<void> {
       const size_t end = piece.find_last_not_of('\n') + 1;  // 0: there is nothing else

@@ -751,9 +751,10 @@ Result<void> save(const Session::Outcome& outcome, const std::string& path,
 Result<void> print(const Session::Outcome& outcome, Format format, uint64_t most_rows,
                    const TextSink& sink) {
   if (!outcome.has_result) return {};
-  if (outcome.text) return sink(*outcome.text);
+  if (outcome.text && format != Format::json) return sink(*outcome.text);
   if (outcome.grid) return print_grid(*outcome.grid, format, most_rows, sink);
-  if (!outcome.is_sql) return print_result(outcome.results, format, most_rows, sink);
+  if (!outcome.is_sql && !outcome.text)
+    return print_result(outcome.results, format, most_rows, sink);
   ASSIGN_OR_RETURN(std::optional<Grid> grid, rows_of(outcome));
   return print_grid(*grid, format, most_rows, sink);
 }

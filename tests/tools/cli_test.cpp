@@ -1286,6 +1286,23 @@ TEST_F(CliSql, AnswersAQuery) {
   EXPECT_THAT(run("rndn sql q.sql --time" + run_it).err, HasSubstr("planner"));
 }
 
+TEST_F(CliSql, StatementsAreMembersOfOneObject) {
+  write("s.sql", "create table t as select * from range(20000) r(a);\nexplain select a from t;\nselect a, 'a text' as b from t;\n"
+                 "select count(*) from t;\n");
+  Ran r = run("rndn sql s.sql --device cpu --format json");
+  ASSERT_EQ(r.exit_code, 0) << r.err;
+  const auto json = nlohmann::json::parse(r.out);
+  EXPECT_TRUE(json["s-1"].is_null());
+  EXPECT_EQ(json["s-2"]["columns"][0]["name"], "explain");
+  EXPECT_EQ(json["s-2"]["rows"][0][0], "-- SQL");
+  ASSERT_EQ(json["s-3"]["rows"].size(), 20000u) << "in several pieces";
+  EXPECT_EQ(json["s-3"]["rows"][19999].dump(), "[19999,\"a text\"]");
+  EXPECT_EQ(json["s-4"]["rows"].dump(), "[[20000]]");
+  EXPECT_THAT(r.out, EndsWith("[20000]]}}\n"));
+  EXPECT_EQ(run("rndn sql s.sql --device cpu --format json -o out").exit_code, 0);
+  EXPECT_TRUE(read(path("out")) == r.out);
+}
+
 TEST_F(CliSql, PlansAndCompilesARepeatedTextOnce) {
   const std::string query = "select sum(l_tax) from lineitem where l_quantity < 24;\n";
   write("q.sql", query + "select 1;\n" + query);
