@@ -177,7 +177,8 @@ Result<void> assemble_kernel(const ptx::Module& module, const ptx::Function& p, 
   Function f;
   {
     auto scope = timings.measure(Phase::select, p.name);
-    ASSIGN_OR_RETURN(f, select(module, p, flow, ptx::lay_out_shared(module, p), o, memory.forms, arena, memory.selection));
+    ASSIGN_OR_RETURN(f,
+                     select(module, p, flow, ptx::lay_out_shared(module, p), o, memory.forms, arena, memory.selection));
     f.facts = std::move(memory.facts);
     f.units.begin = std::move(memory.unit_begin), f.units.items = std::move(memory.unit_items);
     f.registers = std::move(memory.registers);
@@ -395,9 +396,6 @@ Result<void> assemble_kernels(const ptx::Module& module, std::span<const ptx::Fu
 
 Result<Assembled> assemble(const ptx::Module& input, const Options& options, Timings& timings) {
   CHECK(options.target != nullptr, "no target");
-  if (std::none_of(isa::targets().begin(), isa::targets().end(),
-                   [&](const isa::Target& t) { return t.sm == options.target->sm; }))
-    return input_error("code for {} is read, printed and simulated, not made", options.target->name);
   if (input.target > options.target->sm)
     return input_error(".target sm_{} does not run on {}", input.target, options.target->name);
   for (const ptx::Function& p : input.functions)

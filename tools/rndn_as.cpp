@@ -36,12 +36,6 @@ struct Arguments {
   bool verbose = false, time = false, inlining_off = false, unrolling_off = false, stencils = false;
 };
 
-// Whether there is code generation for it, not only a table of instructions.
-bool is_made(std::string_view arch) {
-  const isa::Target* t = isa::find_target(arch);
-  return t && std::ranges::any_of(isa::targets(), [&](const isa::Target& x) { return x.sm == t->sm; });
-}
-
 int run(int argc, char** argv) {
   Arguments a;
   std::string targets;
@@ -70,7 +64,8 @@ int run(int argc, char** argv) {
   app.add_option("--fmad", a.options.contract,
                  "true (default): products and sums of floats without a rounding of their own become fma, from -O1 on")
       ->type_name("BOOL");
-  app.add_flag("-v,--verbose", a.verbose, "registers, spills and memory of each kernel as ptxas prints them, on standard error");
+  app.add_flag("-v,--verbose", a.verbose,
+               "registers, spills and memory of each kernel as ptxas prints them, on standard error");
   app.add_flag("--lineinfo,--generate-line-info", a.options.line_tables, "line tables from .loc and .file");
   app.add_flag("--suppress-debug-info", a.no_debug_sections, "no line tables, whatever else is asked for");
   app.add_flag("--warn-on-spills", a.warn_of_spills, "warns of each kernel that keeps registers in local memory");
@@ -79,7 +74,8 @@ int run(int argc, char** argv) {
   app.add_flag("-w,--disable-warnings", a.quiet, "no warnings");
   app.add_flag("--Werror,--warning-as-error", a.strict, "warnings are errors");
   app.add_flag("--verify-passes", a.options.verify_passes, "run the independent checkers after each pass");
-  app.add_flag("--stencils", a.stencils, "at -O0: code copied from finished pieces, as for those who assemble again and again");
+  app.add_flag("--stencils", a.stencils,
+               "at -O0: code copied from finished pieces, as for those who assemble again and again");
   app.add_flag("--no-branch-inlining", a.inlining_off, "keep small if-bodies as branches");
   app.add_flag("--no-unrolling", a.unrolling_off, "keep loops as they are");
   app.add_option("--threads,--split-compile", a.threads,
@@ -103,7 +99,7 @@ int run(int argc, char** argv) {
   const std::string given_arch = a.arch;
   const bool parse_only = a.arch.starts_with(virtual_prefix);
   if (parse_only) a.arch = "sm_" + a.arch.substr(virtual_prefix.size());
-  if (!a.arch.empty() && !(parse_only ? isa::find_target(a.arch) != nullptr : is_made(a.arch))) {
+  if (!a.arch.empty() && !isa::find_target(a.arch)) {
     const int code = tools::report(usage_error("unknown target `{}`; targets are{}", given_arch, targets));
     std::fputs(ptxas::unknown_target(given_arch).c_str(), stderr);  // XLA reads it
     return code;

@@ -268,9 +268,10 @@ class Listing {
 };
 
 int run(int argc, char** argv) {
-  CLI::App app{
-      "Disassembles any cubin of the supported targets (sm_60 sm_61 sm_75 sm_80 sm_86 sm_89 sm_90), as nvdisasm -c does",
-      "rndn-dis"};
+  std::string targets;
+  for (const isa::Target& t : isa::targets()) targets += (targets.empty() ? "" : " ") + std::string(t.name);
+  CLI::App app{fmt::format("Disassembles any cubin of the supported targets ({}), as nvdisasm -c does", targets),
+               "rndn-dis"};
   std::string input, output = "-";
   bool hex = false, json = false;
   app.add_option("cubin", input, "the cubin; - reads standard input")->required();

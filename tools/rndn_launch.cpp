@@ -18,10 +18,11 @@
 #include <vector>
 
 #include "assembler/cubin/cubin.h"
+#include "assembler/isa/isa.h"
 #include "assembler/simulator/simulator.h"
-#include "libraries/base/system/files.h"
 #include "libraries/base/errors/guarded_main.h"
 #include "libraries/base/report/version.h"
+#include "libraries/base/system/files.h"
 #include "runtime/cuda/cuda_device.h"
 #include "tools/program.h"
 
@@ -309,9 +310,11 @@ int run(int argc, char** argv) {
          "where it runs: sim (default), cuda or cuda:N; checks, --weak-memory, --seed, --threads and --limit are the "
          "simulator's")
       ->type_name("D");
-  app.add_option("--target,--arch", target,
-                 "the simulated GPU: sm_60 sm_61 sm_75 sm_80 sm_86 sm_89 sm_90; default: the cubin's")
-      ->check(CLI::IsMember({"sm_60", "sm_61", "sm_75", "sm_80", "sm_86", "sm_89", "sm_90"}))
+  std::vector<std::string> targets;
+  std::string all_targets;
+  for (const isa::Target& t : isa::targets()) targets.emplace_back(t.name), all_targets += std::string(t.name) + " ";
+  app.add_option("--target,--arch", target, fmt::format("the simulated GPU: {}(default: the cubin's)", all_targets))
+      ->check(CLI::IsMember(targets))
       ->type_name("A");
   app.add_option("-o", output, "where --list and buffers without a file go; - is standard output (default)")
       ->type_name("FILE");

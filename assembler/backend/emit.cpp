@@ -104,6 +104,8 @@ struct Layout {
       }
       for (RegionId r : b.opens) {
         const Region& region = f.regions[r];
+        if (f.target->clears_barriers)
+          add(isa::Mnemonic::BMOV, {gpr(isa::RZ), {.kind = isa::OperandKind::barrier, .reg = barrier(r)}}, b.end_line);
         if (volta)
           add(isa::Mnemonic::BSSY, {isa::Operand{.kind = isa::OperandKind::barrier, .reg = barrier(r)}, label(0)},
               b.end_line);

@@ -44,6 +44,7 @@ enum Kind : uint8_t {
   k_fma,
   k_wide,
   k_fp64,
+  k_half,
   k_half_mma,
   k_pair_move,
   k_uniform,
@@ -57,6 +58,7 @@ Kind kind_of(L c) {
     case L::fma: return k_fma;
     case L::wide: return k_wide;
     case L::fp64: return k_fp64;
+    case L::half: return k_half;
     case L::half_mma: return k_half_mma;
     case L::cs2r: return k_pair_move;
     case L::uniform: return k_uniform;
@@ -98,7 +100,7 @@ struct Checker {
   const isa::Target& t;
   const std::vector<isa::Instruction>& code;
   const std::vector<uint64_t>& addresses;
-  bool pascal = false;
+  bool pascal = t.family == isa::Family::pascal, turing = t.sm == 75;
   std::vector<std::string> problems;
   bool reporting = false;
 
@@ -178,8 +180,10 @@ struct Checker {
                         consumer == L::local_load || consumer == L::local_store || consumer == L::async_copy ||
                         consumer == L::shuffle || consumer == L::barrier;
     if (r >= uniforms) return p != k_uniform ? 2 : memory ? 9 : consumer == L::uniform ? 4 : 6;
+    const bool control =
+        predicate && (guard || consumer == L::branch || consumer == L::vote || consumer == L::barrier || memory);
+    if (turing) return needed_on_turing(p, consumer, predicate, control, memory);
     if (predicate) {
-      const bool control = guard || consumer == L::branch || consumer == L::vote || consumer == L::barrier || memory;
       if (p == k_fp64) return control ? 14 : 6;
       if (control) return 13;
       return consumer == L::fma || consumer == L::wide ? 5 : 4;
@@ -198,9 +202,36 @@ struct Checker {
     if (consumer == L::fp64) return 6;
     if (memory) return 5;
     const bool multiplier = consumer == L::fma || consumer == L::wide;
-    if (p == k_alu) return multiplier ? 5 : 4;
+    if (p == k_alu || p == k_half) return multiplier ? 5 : 4;
     if (p == k_fma) return consumer == L::alu ? 5 : 4;
     return consumer == L::alu ? 5 : 4;  // IMAD.WIDE
+  }
+
+  // The same for general registers and predicates of sm_75. Halves are slower there, and what memory reads has to be there sooner.
+  static uint32_t needed_on_turing(Kind p, L consumer, bool predicate, bool control, bool memory) {
+    const bool of_halves = consumer == L::half, of_doubles = consumer == L::fp64;
+    if (control) return p == k_fp64 ? 15 : p == k_half ? 14 : 12;
+    if (predicate) {
+      if (p == k_fp64) return of_doubles ? 8 : 9;
+      if (p == k_half) return of_halves ? 6 : 8;
+      if (of_halves || of_doubles) return 12;
+      if (consumer == L::fma || consumer == L::wide) return p == k_alu ? 5 : 4;
+      return p == k_alu ? 4 : 5;
+    }
+    if (memory || consumer == L::register_to_uniform || consumer == L::space_query || consumer == L::fence) return 8;
+    switch (p) {
+      case k_fp64: return of_doubles ? 8 : 9;
+      case k_half: return of_halves ? 6 : 8;
+      case k_pair_move: return 6;
+      default: break;
+    }
+    switch (consumer) {
+      case L::alu:
+      case L::vote: return p == k_alu ? 4 : 5;
+      case L::fma: return p == k_alu ? 5 : 4;
+      case L::wide: return p == k_alu ? 5 : p == k_wide ? 6 : 4;
+      default: return 6;  // function units, doubles, halves, indirect branches
+    }
   }
 
   // Smallest distance from a producer of the kind to another write of the register, so that this one stays: the time that the first takes to the ALU
@@ -211,6 +242,7 @@ struct Checker {
     switch (p) {
       case k_pair_move: return 3 + sooner;                     // ptxas writes behind IMAD in the next cycle
       case k_fp64: return t.fp64_scoreboard ? 0 : 7 + sooner;  // else the wait for the scoreboard does
+      case k_half: return turing ? 5 + sooner : 0;
       case k_half_mma: return 7 + sooner;
       default: return 0;
     }
@@ -333,7 +365,6 @@ struct Checker {
   }
 
   void run() {
-    pascal = t.family == isa::Family::pascal;
     const uint32_t n = static_cast<uint32_t>(code.size());
     std::map<uint64_t, uint32_t> at;
     for (uint32_t k = 0; k < n; ++k) at[addresses[k]] = k;
@@ -454,10 +485,12 @@ struct Contents {
 // LDG.CONSTANT of Volta and later, LDG.CI of Pascal, by what their rows print for these values of Order (t_order_load) and Cache (t_cache_load).
 bool reads_what_nothing_writes(const isa::Instruction& i) {
   using K = isa::ModifierKind;
-  constexpr uint8_t order_constant = 4, cache_ci = 2;
+  constexpr uint8_t order_constant = 4, last_constant_75 = 3, cache_ci = 2;
+  static const uint32_t sm_75 = isa::find_target("sm_75")->bit;
   if (i.mnemonic != isa::Mnemonic::LDG) return false;
+  const uint8_t order = isa::modifier(i, K::Order);
   return isa::has_modifier(i.form, K::Order)
-             ? isa::modifier(i, K::Order) == order_constant
+             ? (isa::form_targets(i.form) == sm_75 ? order <= last_constant_75 : order == order_constant)
              : isa::has_modifier(i.form, K::Cache) && isa::modifier(i, K::Cache) == cache_ci;
 }
 
@@ -606,7 +639,6 @@ uint32_t checked_distance(const isa::Target& target, const isa::Instruction& pro
   const std::vector<isa::Instruction> no_code;
   const std::vector<uint64_t> no_addresses;
   Checker c{target, no_code, no_addresses};
-  c.pascal = target.family == isa::Family::pascal;
   const L latency = isa::latency_class(producer);
   if (c.announced(latency) && latency != L::fp64) return 0;
   const uint32_t base = file == RegisterFile::gpr         ? 0

@@ -190,6 +190,7 @@ bool decode_as(FormId id, const Word& word, uint64_t address, Instruction& d) {
       o.reg = static_cast<uint32_t>(get_bits(word, slot.lo, 8));
       if (slot.neg != no_bit) o.negated = get_bits(word, slot.neg, 1) != 0;
       if (slot.abs != no_bit) o.absolute = get_bits(word, slot.abs, 1) != 0;
+      if (slot.second && get_bits(word, slot.second, 8) != o.reg + register_count(d, k) / 2) return false;
     } else if (slot.style == Style::repeat) {
       d.operands[k] = d.operands[k - 1];
     } else {
@@ -198,6 +199,24 @@ bool decode_as(FormId id, const Word& word, uint64_t address, Instruction& d) {
   }
   for (uint32_t k = form.slot_count; k < max_operands; ++k) d.operands[k] = {};
   return true;
+}
+
+// The same of a word whose fields were chosen at will: where one of them follows from another, it is made to.
+Instruction decode_any(FormId id, Word word) {
+  const Form& form = form_row(id);
+  Instruction in;
+  bool made = decode_as(id, word, 0, in);
+  for (uint32_t half = 1; !made && half <= 2; ++half) {
+    for (uint32_t k = 0; k < form.slot_count; ++k)
+      if (const Slot& slot = form.slots[k]; slot.kind == SlotKind::gpr && slot.second) {
+        const uint64_t reg = get_bits(word, slot.lo, 8) & 0xf8;
+        set_bits(word, slot.lo, 8, reg);
+        set_bits(word, slot.second, 8, reg + half);
+      }
+    made = decode_as(id, word, 0, in);
+  }
+  CHECK(made, "{}", form.name);
+  return in;
 }
 
 }  // namespace
@@ -227,14 +246,11 @@ Instruction random_instruction(FormId id, uint64_t seed) {
     while (!m.texts[value]);
     set_bits(w, m.lo, m.width, value);
   }
-  Instruction in;
-  CHECK(decode_as(id, w, 0, in), "{}", form.name);
-  return in;
+  return decode_any(id, w);
 }
 
 Instruction sample_instruction(FormId id) {
-  Instruction in;
-  CHECK(decode_as(id, form_index().encoding(id).bits, 0, in), "{}", form_row(id).name);
+  Instruction in = decode_any(id, form_index().encoding(id).bits);
   in.guard = PT;
   in.control = {.stall = 1};
   for (uint32_t k = 0; k < in.operand_count; ++k) {

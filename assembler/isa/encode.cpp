@@ -280,9 +280,15 @@ bool encode(const Target& target, const Instruction& instruction, uint64_t addre
     if ((head ^ sign) == r->head && o->reg <= r->highest) {
       w.put(r->lo, o->reg ^ r->flip);
       if (sign) w.put(r->negation, 1);
-    } else if (!encode_operand(encoding.form->slots[static_cast<size_t>(r - encoding.registers.data())], *o, address,
-                               w)) {
-      return false;
+    } else {
+      const auto k = static_cast<uint32_t>(r - encoding.registers.data());
+      const Slot& slot = encoding.form->slots[k];
+      if (!encode_operand(slot, *o, address, w)) return false;
+      if (slot.kind == SlotKind::gpr && slot.second) {
+        const uint32_t half = o->reg + register_count(instruction, k) / 2;
+        if (half >= RZ) return false;
+        w.put(slot.second, 8, half);
+      }
     }
   }
   word = {w.low, w.high};

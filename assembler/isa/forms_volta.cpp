@@ -107,6 +107,7 @@ constexpr const char* t_atom_float[] = {
     nullptr,     ".F32.FTZ.RN", ".F32x2.FTZ.RN", ".F32x4.FTZ.RN", ".F32.RN",    ".F32x2.RN",  ".F32x4.RN", ".F64.RN"};
 constexpr const char* t_float_op[] = {".ADD", ".MIN", ".MAX", nullptr};
 constexpr const char* t_cas_type[] = {"", ".S32", ".64", nullptr};
+constexpr const char* t_cas_pair[] = {"", nullptr, ".64", nullptr};
 constexpr const char* t_atoms_type[] = {"", ".S32", ".64", nullptr};
 constexpr const char* t_cas_mode[] = {".CAS", ".CAST", nullptr, ".CAST.SPIN"};
 constexpr const char* t_clear[] =  // a bit that must be clear
@@ -138,6 +139,7 @@ constexpr const char* t_branch_stack[] = {"", ".INC", ".DEC", nullptr};
 constexpr const char* t_noinc[] = {"", ".NOINC"};
 constexpr const char* t_nodec[] = {"", ".NODEC"};
 constexpr const char* t_exit[] = {"", ".KEEPREFCOUNT", ".PREEMPTED", nullptr};
+constexpr const char* t_sleep[] = {"", ".WARP", ".RAND", ".RAND.WARP"};
 constexpr const char* t_exclusive[] = {"", ".EXCLUSIVE"};
 constexpr const char* t_trap[] = {nullptr, nullptr, nullptr, ".TRAP", nullptr, nullptr, nullptr, nullptr};
 constexpr const char* t_le[] = {"", ".LE"};
@@ -537,9 +539,9 @@ constexpr void float_rows(Table<N>& t) {
         t.add(after(before(op(mn, name, (literal + 1) << 9 | opcode, L::half, on)).slots(a, bc), sm90));
         if (!sm90 && mn != M::HADD2 && mn != M::HMUL2) continue;  // seen on sm_90 only
         const unsigned uniform_form = literal == 2 ? 7 : 6;
-        t.add(after(
-            before(op(mn, name, uniform_form << 9 | opcode, L::half, sm90 ? sm_90 : ampere)).fix(91, 1, 1).slots(a, bu),
-            sm90));
+        const uint32_t uniform_on = sm90 ? sm_90 : mn == M::HADD2 ? before_90 : ampere;
+        t.add(after(before(op(mn, name, uniform_form << 9 | opcode, L::half, uniform_on)).fix(91, 1, 1).slots(a, bu),
+                    sm90));
       }
     };
     auto to_register = [](const Builder& x) { return x.slot(Rd); };
@@ -867,9 +869,10 @@ constexpr void memory_rows(Table<N>& t) {
               .fix(90, 2, 3)
               .slots(memory(40, 24, 64), da)
               .mods(E, RED_OP, EV, TYPE, ORD));
+    // Compare and swap stand in consecutive registers, as in all of ptxas's code; nvdisasm 11.8 takes no RZ for the first.
     t.add(op(M::ATOMG_CAS, "ATOMG", 0x3a9, L::global_atomic, sm_75)
-              .slots(Pd, Ra, at, cc, cs)
-              .mods(E, CAS_ONLY, EV, CT, ORD));
+              .slots(Pd, Ra, at, B.with(Span_::cas).second_half(64))
+              .mods(E, CAS_ONLY, EV, m(K::AtomType, 73, 2, t_cas_pair), ORD));
     t.add(op(M::ATOM_CAS, "ATOM", 0x38b, L::global_atomic, sm_75).slots(Pd, Ra, at, cc, cs).mods(E, CAS, EV, CT, ORD));
   }
   {
@@ -895,7 +898,7 @@ constexpr void memory_rows(Table<N>& t) {
   t.add(op(M::LDS, "LDS", 0x984, L::shared_load, after_75).slots(Rs, memory(40, 24)).mods(SIZE, SCALE));
   t.add(
       op(M::LDS, "LDS", 0x984, L::shared_load, after_75).fix(91, 1, 1).slots(Rs, memory(40, 24, 32)).mods(SIZE, SCALE));
-  const auto U = m(K::UniformAddress, 76, 1, t_uniform_address);
+  const auto U = m(K::UniformAddress, 76, 1, t_uniform_address, 1);
   t.add(op(M::LDS, "LDS", 0x984, L::shared_load, sm_75).slots(Rs, memory(40, 24)).mods(U, SIZE, SCALE));
   t.add(
       op(M::LDS, "LDS", 0x984, L::shared_load, sm_75).fix(91, 1, 1).slots(Rs, memory(40, 24, 32)).mods(U, SIZE, SCALE));
@@ -1049,8 +1052,11 @@ constexpr void warp_and_control_rows(Table<N>& t) {
               .slots(Px, A.with(Span_::two), target)
               .mods(m(K::NoInc, 86, 1, t_nodec, 1)));
   }
-  t.add(
-      CTL(M::BRA_CONV, "BRA.CONV", 0x947, L::branch, sm_75).fix(32, 2, 3).fix(87, 3, 7).slots(make_slot(label, 34, R)));
+  for (bool together : {false, true})  // sm_75: of all lanes that have not left
+    t.add(CTL(together ? M::BRA_CONV : M::BRA_DIV, together ? "BRA.CONV" : "BRA.DIV", 0x947, L::branch, sm_75)
+              .fix(32, 2, together ? 3 : 2)
+              .fix(87, 3, 7)
+              .slots(make_slot(label, 34, R)));
   t.add(CTL(M::BMOV, "BMOV.32.CLEAR", 0x355, L::convergence)
             .fix(84, 1, 1)
             .slots(Rd, make_slot(barrier, 24, Access::read_write)));
@@ -1086,8 +1092,9 @@ constexpr void warp_and_control_rows(Table<N>& t) {
             .slots(imm(34, 4).when(Show::optional).def(0))
             .mods(m(K::TrapMode, 84, 3, t_trap, 3)));
   t.add(CTL(M::PMTRIG, "PMTRIG", 0x801, L::nop).fix(87, 3, 7).slots(imm(32, 16)));
-  t.add(CTL(M::NANOSLEEP, "NANOSLEEP", 0x95d, L::nop).slots(Px, I32));
-  t.add(CTL(M::NANOSLEEP, "NANOSLEEP", 0x35d, L::nop).slots(Px, B));
+  const auto SLEEP = m(K::SleepMode, 85, 2, t_sleep);
+  t.add(CTL(M::NANOSLEEP, "NANOSLEEP", 0x95d, L::nop).slots(Px, I32).mods(SLEEP));
+  t.add(CTL(M::NANOSLEEP, "NANOSLEEP", 0x35d, L::nop).slots(Px, B).mods(SLEEP));
 }
 
 template <size_t N>

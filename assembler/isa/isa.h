@@ -31,7 +31,7 @@ struct Target : GpuLimits {  // sm: 86
   uint32_t elf_flags;          // low bits of e_flags
   uint32_t instruction_bytes;  // 16; Pascal: 8 (plus a control word per three)
   uint32_t parameter_base;     // offset of the first kernel parameter in constant bank 0
-  uint32_t descriptor_offset;  // of the memory descriptor in bank 0; 0: none (Pascal)
+  uint32_t descriptor_offset;  // of the memory descriptor in bank 0; 0: none (before sm_80)
   uint32_t ntid_offset, nctaid_offset, stack_offset;  // in bank 0: block size x y z, grid size x y z, initial R1
   // In bank 0: where constant bank 3 and (0: there is none) bank 0 lie for generic addresses; what the latter is counted from.
   uint32_t generic_constants_offset, generic_parameters_offset, generic_parameters_from;
@@ -41,10 +41,10 @@ struct Target : GpuLimits {  // sm: 86
   uint32_t max_parameter_bytes;       // of a kernel; the second: of PTX 8.1 and later for .target sm_70 and later
   uint32_t max_parameter_bytes_81;
   bool fp64_scoreboard;  // FP64 results need a scoreboard (all but sm_90)
+  bool clears_barriers;  // sm_75: BMOV.32.CLEAR before the BSSY that opens a region, as ptxas writes it
 };
-std::span<const Target> targets();                 // those that the assembler makes code for
-std::span<const Target> known_targets();           // and sm_75, whose code is read, printed and simulated only
-// Of those known; null: none. sm_90a is sm_90: what the suffix adds is tensor instructions, which are refused where they stand.
+std::span<const Target> targets();
+// Null: none. sm_90a is sm_90: what the suffix adds is tensor instructions, which are refused where they stand.
 const Target* find_target(std::string_view name);
 
 // One instruction word. Volta+: all 128 bits. Pascal: lo = the instruction, hi = its 21-bit control field.
@@ -93,10 +93,10 @@ enum class OperandKind : uint8_t {
   uniform_predicate,
   barrier,  // reg: B0..B15
   immediate,  // value: the 32 bits of the field as the instruction sees them (f64 immediates: the high word), sign- or zero-extended
-  constant,    // c[bank][value], value unsigned; with reg != 255: c[bank][reg + value], with uniform != 63: c[bank][uniform + value], value signed
-  special,     // value: special register number
-  label,       // value: byte address of the target within the section (assembler before layout: a block id)
-  address,     // [reg + uniform + value]: reg 255 = none; uniform 63 = none
+  constant,  // c[bank][value], value unsigned; with reg != 255: c[bank][reg + value], with uniform != 63: c[bank][uniform + value], value signed
+  special,   // value: special register number
+  label,     // value: byte address of the target within the section (assembler before layout: a block id)
+  address,   // [reg + uniform + value]: reg 255 = none; uniform 63 = none
   scoreboard,  // value: SBn of DEPBAR
 };
 

@@ -1,7 +1,6 @@
 // The table of issue distances. Rules are tried in order, first match wins, per role; what no rule covers takes the largest value of the role.
 // Sources: distances mined from ptxas 11.8's code per target (provenance ptxas), lowered step by step on an H200 (device, sm_90 only).
-// Values known only from other projects are raised to the safe rule of the family (inferred). sm_75 was not mined: it takes the largest of its
-// family everywhere.
+// Values known only from other projects are raised to the safe rule of the family (inferred).
 #include "assembler/isa/latencies.h"
 
 #include <array>
@@ -15,7 +14,7 @@ namespace {
 using L = LatencyClass;
 using P = Provenance;
 
-constexpr uint32_t mined = ampere | sm_90;
+constexpr uint32_t mined = volta;
 
 constexpr uint64_t set() { return 0; }
 template <class... T>
@@ -44,6 +43,19 @@ struct Rule {
 
 // clang-format off
 constexpr Rule rules[] = {
+    // sm_75: what is longer than on its successors. Halves arrive late, memory and R2UR read early.
+    {sm_75,  set(L::fp64), any,                 Role::gpr, 12, P::ptxas},
+    {sm_75,  set(L::half), set(L::half),        Role::gpr,  6, P::ptxas},
+    {sm_75,  set(L::half), alu | fma | memory,  Role::gpr,  8, P::ptxas},
+    {sm_75,  alu | fma | wide, set(L::constant_load) | (variable & ~set(L::register_to_uniform)) | set(L::fp64, L::half), Role::gpr, 6, P::ptxas},
+    {sm_75,  alu | fma | wide, memory | set(L::register_to_uniform), Role::gpr, 8, P::ptxas},
+    {sm_75,  set(L::fp64), alu | set(L::fp64),  Role::predicate,  9, P::ptxas},
+    {sm_75,  set(L::fp64), any,                 Role::predicate, 15, P::ptxas},
+    {sm_75,  set(L::fp64), any,                 Role::guard,     15, P::ptxas},
+    {sm_75,  set(L::half), any,                 Role::predicate, 14, P::ptxas},
+    {sm_75,  any, set(L::half),                 Role::predicate, 14, P::ptxas},
+    {sm_75,  set(L::half), any,                 Role::guard,     14, P::ptxas},
+    {sm_75,  set(L::uniform, L::uniform_move), set(L::branch), Role::uniform, 12, P::ptxas},  // BRXU
     // Volta and later, general registers. R2UR reads as an ALU instruction does: 4 cycles after IMAD it gets the old value on an H200
     // (gpu_programs: 4 of 9,000 random programs, right with 5).
     {sm_90,  fma, set(L::register_to_uniform),  Role::gpr,  5, P::device},
@@ -110,7 +122,7 @@ constexpr Rule rules[] = {
 constexpr uint8_t largest(uint32_t target, Role role) {
   uint8_t most = 1;
   for (const Rule& r : rules)
-    if ((r.targets & (target == sm_75 ? volta : target)) && r.role == role && r.cycles > most) most = r.cycles;
+    if ((r.targets & target) && r.role == role && r.cycles > most) most = r.cycles;
   return most;
 }
 
@@ -141,9 +153,9 @@ constexpr std::array<uint8_t, table_size> table_of(uint32_t target) {
   }
   return table;
 }
-constexpr std::array<std::array<uint8_t, table_size>, 7> tables = {table_of(sm_60), table_of(sm_61), table_of(sm_80),
-                                                                   table_of(sm_86), table_of(sm_89), table_of(sm_90),
-                                                                   table_of(sm_75)};
+constexpr std::array<std::array<uint8_t, table_size>, 7> tables = {table_of(sm_60), table_of(sm_61), table_of(sm_75),
+                                                                   table_of(sm_80), table_of(sm_86), table_of(sm_89),
+                                                                   table_of(sm_90)};
 
 // Spot checks against the sources.
 static_assert(look_up(sm_86, L::fma, L::alu, Role::gpr).cycles == 5 &&

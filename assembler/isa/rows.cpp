@@ -415,7 +415,9 @@ FormEncoding encoding_of(const Form& form) {
       r.highest = static_cast<uint8_t>(highest), r.flip = flip;
     };
     switch (slot.kind) {
-      case SlotKind::gpr: set(OperandKind::gpr, RZ, 0); break;
+      case SlotKind::gpr:
+        if (!slot.second) set(OperandKind::gpr, RZ, 0);
+        break;
       case SlotKind::predicate: set(OperandKind::predicate, PT, 0); break;
       case SlotKind::predicate_inverted: set(OperandKind::predicate, PT, 7); break;
       case SlotKind::uniform: set(OperandKind::uniform, URZ, 0); break;

@@ -28,6 +28,7 @@ constexpr Target volta_target(std::string_view name, uint32_t sm, uint32_t bit) 
   t.max_parameter_bytes = 0x1100;
   t.max_parameter_bytes_81 = 0x7ffc;
   t.fp64_scoreboard = sm < 90;
+  t.clears_barriers = sm < 80;
   return t;
 }
 constexpr Target pascal_target(std::string_view name, uint32_t sm, uint32_t bit) {
@@ -53,17 +54,15 @@ constexpr Target pascal_target(std::string_view name, uint32_t sm, uint32_t bit)
   return t;
 }
 
-// Those without code generation come last.
 constexpr std::array<Target, 7> all_targets = {
-    pascal_target("sm_60", 60, sm_60), pascal_target("sm_61", 61, sm_61), volta_target("sm_80", 80, sm_80),
-    volta_target("sm_86", 86, sm_86),  volta_target("sm_89", 89, sm_89),  volta_target("sm_90", 90, sm_90),
-    volta_target("sm_75", 75, sm_75),
+    pascal_target("sm_60", 60, sm_60), pascal_target("sm_61", 61, sm_61), volta_target("sm_75", 75, sm_75),
+    volta_target("sm_80", 80, sm_80),  volta_target("sm_86", 86, sm_86),  volta_target("sm_89", 89, sm_89),
+    volta_target("sm_90", 90, sm_90),
 };
 
 }  // namespace
 
-std::span<const Target> known_targets() { return all_targets; }
-std::span<const Target> targets() { return std::span(all_targets).first(6); }
+std::span<const Target> targets() { return all_targets; }
 
 const Target* find_target(std::string_view name) {
   if (name == "sm_90a") name = "sm_90";

@@ -466,7 +466,7 @@ struct Printer {
       }
       s += operand(k);
       if (form.mnemonic == M::R2P && k == 0) s += std::array{"", ".B1", ".B2", ".B3"}[mod(K::Byte) & 3];
-      if (form.pascal && (form.mnemonic == M::ATOM_CAS || form.mnemonic == M::ATOMS_CAS) && k == 2)
+      if (form.slots[k].span == Span_::cas)
         s += ", " + gpr(in.operands[k].reg == RZ ? RZ : in.operands[k].reg + register_count(in, k) / 2);
       if (cc && form.slots[k].access != Access::read && form.slots[k].kind == SlotKind::gpr) s += ".CC";
     }

@@ -8,8 +8,8 @@
 #include <bit>
 #include <vector>
 
-#include "assembler/machine/inst_facts.h"
 #include "assembler/isa/latencies.h"
+#include "assembler/machine/inst_facts.h"
 #include "assembler/machine/operands.h"
 #include "libraries/base/containers/lazy_table.h"
 #include "libraries/base/errors/check.h"
@@ -102,7 +102,7 @@ void facts_of_form(isa::FormId id, const isa::Target& target, FormFacts& form) {
   facts.ordered = c.memory != Memory::none || c.pinned || is_of_lanes(row.latency);
   facts.late_carry = row.carry && row.mnemonic == Mnemonic::IMNMX;
   if (row.latency == L::convergence && target.family == isa::Family::volta) {
-    facts.least_stall = row.mnemonic == Mnemonic::BSSY ? 2 : 12;
+    facts.least_stall = row.mnemonic == Mnemonic::BSSY || row.mnemonic == Mnemonic::BMOV ? 2 : 12;
   } else if (c.stalls) {
     isa::Instruction any;
     any.form = id, any.mnemonic = row.mnemonic;

@@ -78,12 +78,6 @@ const Row* find(std::string_view name) {
   return row == std::end(rows) ? nullptr : row;
 }
 
-const isa::Target* made_target(std::string_view arch) {
-  const isa::Target* target = isa::find_target(arch);
-  const auto is_it = [&](const isa::Target& t) { return target && t.sm == target->sm; };
-  return std::ranges::any_of(isa::targets(), is_it) ? target : nullptr;
-}
-
 // Ten times the version that the text states, 0 where it states none.
 uint32_t stated_version(std::string_view text) {
   constexpr std::string_view directive = ".version";
@@ -117,7 +111,7 @@ Compiled assemble(std::string_view text, const std::string& name, const Settings
   if (!sink.diagnostics().empty() && !settings.quiet) out.info += render(sink, sources);
   const std::string arch = settings.arch.empty() ? "sm_" + std::to_string(module.target) : settings.arch;
   assembler::Options options = settings.options;
-  options.target = made_target(arch);
+  options.target = isa::find_target(arch);
   if (!options.target) return fail(Status::unknown_target, ptxas::unknown_target(arch));
   if (module.target > options.target->sm)
     return fail(Status::bad_text,
@@ -166,7 +160,7 @@ Status read_options(const std::vector<std::string>& given, Settings& settings, s
     settings.options.max_registers = least_registers;
   settings.parses_only = settings.arch.starts_with(virtual_prefix);
   if (settings.parses_only) settings.arch = "sm_" + settings.arch.substr(virtual_prefix.size());
-  if (!settings.arch.empty() && !made_target(settings.arch)) {
+  if (!settings.arch.empty() && !isa::find_target(settings.arch)) {
     errors += ptxas::unknown_target(settings.arch);
     return Status::unknown_target;
   }

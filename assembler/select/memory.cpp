@@ -31,7 +31,7 @@ uint32_t size_code(Type t) {
 
 Op Selector::address_of(const ptx::Instruction& i, const ptx::Operand& o) {
   const bool wide = i.mods.space == ptx::Space::global || i.mods.space == ptx::Space::generic;
-  const bool descriptor = wide && t_.family == isa::Family::volta;
+  const bool descriptor = wide && t_.descriptor_offset;
   if (descriptor) uses_descriptor_ = true;
   const int64_t reach = (int64_t{1} << 23) - 1;
   switch (o.kind) {
@@ -560,6 +560,14 @@ void Selector::load_constant(uint32_t d, uint32_t bank, int64_t offset, Op index
   Op c = constant(bank, offset);
   c.reg = index.reg;
   emit(Mnemonic::LDC, {gpr(d), c}).mod(ModifierKind::Size, size);
+}
+
+Op Selector::compare_and_swap_data(Op compare, Op swap, bool wide) {
+  const uint32_t n = wide ? 2 : 1;
+  Op t = temp(2 * n);
+  const auto part = [](const Op& o, uint32_t w) { return gpr(o.reg == isa::RZ ? isa::RZ : o.reg + w); };
+  for (uint32_t w = 0; w < n; ++w) mov(t.reg + w, part(compare, w)), mov(t.reg + n + w, part(swap, w));
+  return t;
 }
 
 // --- atomics that the target lacks ----------------------------------------------------------------------------------------------------------

@@ -491,14 +491,6 @@ class PascalSelector final : public Selector {
       default: return unsupported(i);
     }
   }
-  // Compare and swap take their data in consecutive registers.
-  Op compare_and_swap_data(Op compare, Op swap, bool wide) {
-    const uint32_t n = wide ? 2 : 1;
-    Op t = temp(2 * n);
-    auto part = [&](Op o, uint32_t w) { return gpr(o.reg == isa::RZ ? isa::RZ : o.reg + w); };
-    for (uint32_t w = 0; w < n; ++w) mov(t.reg + w, part(compare, w)), mov(t.reg + n + w, part(swap, w));
-    return t;
-  }
   // Atomic instructions have 20-bit offsets.
   Op near(Op at) {
     if (at.value >= -0x80000 && at.value < 0x80000) return at;

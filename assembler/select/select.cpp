@@ -880,7 +880,10 @@ void Selector::statement(const ptx::Instruction& i) {
     case Opcode::szext: integer_extras(i); break;
     case Opcode::nanosleep: {
       Op t = source(p_.operand(i, 0), Type::u32);
-      emit(Mnemonic::NANOSLEEP, {is_immediate(t) ? t : as_register(t)});
+      Emitted sleep = emit(Mnemonic::NANOSLEEP, {is_immediate(t) ? t : as_register(t)});
+      if (t_.sm >= 80) break;
+      sleep.mod(ModifierKind::SleepMode, 1);  // the warp, which then goes on with its other lanes
+      emit(Mnemonic::YIELD);
       break;
     }
     case Opcode::match: match(i); break;

@@ -214,7 +214,8 @@ class Selector {
   static bool is_sign(Cmp c, const Wide& b, bool is_signed) {
     return is_signed && is_zero(b.lo) && is_zero(b.hi) && (c == Cmp::LT || c == Cmp::GE);
   }
-  Op pair_register(Wide w);  // as one register pair
+  Op pair_register(Wide w);                                  // as one register pair
+  Op compare_and_swap_data(Op compare, Op swap, bool wide);  // in consecutive registers, for rows that take them so
   void unsupported(const ptx::Instruction& i, std::string_view why = {});
   void unsupported_here(std::string_view why);
 

@@ -8,7 +8,11 @@ namespace rndn::assembler {
 namespace {
 
 using ptx::Type;
-constexpr uint32_t order_weak = 0, order_constant = 4, order_cta = 5, order_gpu = 7, order_sys = 10;
+// Codes of the memory order; sm_75 has its own.
+struct Orders {
+  uint32_t weak, constant, cta, gpu, sys;
+};
+constexpr Orders orders_75 = {7, 3, 8, 10, 11}, orders_from_80 = {0, 4, 5, 7, 10};
 
 class VoltaSelector final : public Selector {
  public:
@@ -16,6 +20,7 @@ class VoltaSelector final : public Selector {
 
  private:
   bool sm90() const { return t_.sm >= 90; }
+  const Orders& orders_ = t_.sm >= 80 ? orders_from_80 : orders_75;
 
   // The carry that a sum without one names. Operands that the row would fill in itself are given where an instruction is common: that is quicker.
   const Op no_carry = predicate(isa::PT, true);
@@ -278,7 +283,7 @@ class VoltaSelector final : public Selector {
       emit(Mnemonic::HADD2, {gpr(d), zero, half}).mod(ModifierKind::HalfFormat, 1);
       return;
     }
-    if (to_bits == 16 && from_bits == 32 && rounding == 0 && !ftz) {
+    if (to_bits == 16 && from_bits == 32 && rounding == 0 && !ftz && t_.sm >= 80) {
       emit(Mnemonic::F2FP, {gpr(d), rz, a});
       return;
     }
@@ -360,6 +365,7 @@ class VoltaSelector final : public Selector {
       case S::total_smem_size: {
         Op t = temp();
         emit(Mnemonic::S2R, {t, special(0x32)});
+        if (t_.sm < 80) return mov(d, t);  // nothing is reserved
         Op reserved = as_register(constant(0, 0x114));
         return add(d, t, negate(reserved));
       }
@@ -371,8 +377,8 @@ class VoltaSelector final : public Selector {
   }
 
   // --- memory --------------------------------------------------------------------------------------------------------------------
-  static uint32_t scope_order(ptx::Scope s) {
-    return s == ptx::Scope::cta ? order_cta : s == ptx::Scope::sys ? order_sys : order_gpu;
+  uint32_t scope_order(ptx::Scope s) const {
+    return s == ptx::Scope::cta ? orders_.cta : s == ptx::Scope::sys ? orders_.sys : orders_.gpu;
   }
   void load(const ptx::Instruction& i, uint32_t d, uint32_t size, Op at) override {
     using ptx::Cache;
@@ -382,10 +388,10 @@ class VoltaSelector final : public Selector {
       case ptx::Space::local: emit(Mnemonic::LDL, {gpr(d), at}).mod(ModifierKind::Size, size); return;
       case ptx::Space::global:
       case ptx::Space::generic: {
-        uint32_t order = order_weak, evict = 1;
-        if (i.mods.cache == Cache::nc) order = order_constant;
-        if (i.mods.cache == Cache::cg) order = order_gpu;
-        if (i.mods.cache == Cache::cv || i.mods.semantics == Semantics::volatile_) order = order_sys;
+        uint32_t order = orders_.weak, evict = 1;
+        if (i.mods.cache == Cache::nc) order = orders_.constant;
+        if (i.mods.cache == Cache::cg) order = orders_.gpu;
+        if (i.mods.cache == Cache::cv || i.mods.semantics == Semantics::volatile_) order = orders_.sys;
         if (i.mods.cache == Cache::cs) evict = 0;
         if (i.mods.cache == Cache::lu) evict = 3;
         if (i.mods.semantics == Semantics::relaxed || i.mods.semantics == Semantics::acquire)
@@ -418,10 +424,10 @@ class VoltaSelector final : public Selector {
       case ptx::Space::local: emit(Mnemonic::STL, {at, data}).mod(ModifierKind::Size, size); return;
       case ptx::Space::global:
       case ptx::Space::generic: {
-        uint32_t order = order_weak, evict = 1;
-        if (i.mods.cache == Cache::cg) order = order_gpu;
+        uint32_t order = orders_.weak, evict = 1;
+        if (i.mods.cache == Cache::cg) order = orders_.gpu;
         if (i.mods.cache == Cache::cs) evict = 0;
-        if (i.mods.cache == Cache::wt || i.mods.semantics == Semantics::volatile_) order = order_sys;
+        if (i.mods.cache == Cache::wt || i.mods.semantics == Semantics::volatile_) order = orders_.sys;
         if (i.mods.semantics == Semantics::relaxed || i.mods.semantics == Semantics::release)
           order = scope_order(i.mods.scope);
         emit(i.mods.space == ptx::Space::global ? Mnemonic::STG : Mnemonic::ST, {at, data})
@@ -443,9 +449,10 @@ class VoltaSelector final : public Selector {
     const uint32_t order = scope_order(i.mods.scope);
     if (i.mods.atomic == A::cas) {
       at.descriptor = false, at.uniform = isa::URZ;
-      emit(Mnemonic::ATOMG_CAS, {predicate(isa::PT), gpr(d), at, data, swap})
-          .mod(ModifierKind::AtomType, wide ? 2 : 0)
-          .mod(ModifierKind::Order, order);
+      Emitted cas = t_.sm < 80 ? emit(Mnemonic::ATOMG_CAS,
+                                      {predicate(isa::PT), gpr(d), at, compare_and_swap_data(data, swap, wide)})
+                               : emit(Mnemonic::ATOMG_CAS, {predicate(isa::PT), gpr(d), at, data, swap});
+      cas.mod(ModifierKind::AtomType, wide ? 2 : 0).mod(ModifierKind::Order, order);
     } else {
       uint32_t type = wide ? 2 : 0;
       if (ptx::is_signed(i.type)) type = wide ? (sm90() ? 3 : 5) : 1;

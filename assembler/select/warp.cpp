@@ -327,11 +327,15 @@ void Selector::block_barrier(const ptx::Instruction& i) {
 }
 
 // Runs `body` for the lanes of the mask alone, all of them together. Where the warp is known to be whole, that is all of it. Else the lanes meet at
-// WARPSYNC.EXCLUSIVE, and no others of the warp run until the region's end.
+// WARPSYNC.EXCLUSIVE, and no others of the warp run until the region's end. sm_75 has no such thing: others may be there, too.
 template <class F>
 void Selector::exclusively(const ptx::Operand& mask, F&& body) {
   Op m = plain(source(mask, Type::u32));
   if (convergent_ && names_all(m)) return body();
+  if (t_.sm < 80) {
+    if (!convergent_) come_together(m);
+    return body();
+  }
   const RegionId outer = f_.blocks[block_].innermost;
   m = lasting(as_register(m), 1);
   BlockId alone = new_block(), landing = new_block();
@@ -352,6 +356,14 @@ void Selector::match(const ptx::Instruction& i) {
       first > 1 && p_.operand(i, 1).kind == OperandKind::reg ? registers_[p_.operand(i, 1).id].first : isa::PT;
   Op a = wide ? pair_register(source64(p_.operand(i, first))) : as_register(source(p_.operand(i, first), Type::b32));
   a = lasting(a, wide ? 2 : 1);
+  const ptx::Operand& mask = p_.operand(i, first + 1);
+  const auto of_members = [&](Op lanes) {
+    const Op members = plain(source(mask, Type::u32));
+    if (t_.sm >= 80 || names_all(members)) return lanes;
+    const Op own = temp();
+    logic(own.reg, lanes, members, 0xc0);
+    return own;
+  };
   const auto find = [&](uint32_t to, uint32_t p_to, Op from) {
     if (all && t_.sm >= 90) {
       emit(Mnemonic::MATCH, {predicate(p_to), gpr(to), from})
@@ -360,18 +372,20 @@ void Selector::match(const ptx::Instruction& i) {
       return;
     }
     if (!all) {
-      emit(Mnemonic::MATCH, {none(), gpr(to), from}).mod(ModifierKind::MatchMode, 1).mod(ModifierKind::Wide, wide);
+      const Op same = t_.sm < 80 ? temp() : gpr(to);
+      emit(Mnemonic::MATCH, {none(), same, from}).mod(ModifierKind::MatchMode, 1).mod(ModifierKind::Wide, wide);
+      if (t_.sm < 80) mov(to, of_members(same));
       return;
     }
     Op same = temp(), here = temp();
     uint32_t equal = temp_predicate();
     emit(Mnemonic::VOTE, {here, pt(), pt()}).mod(ModifierKind::VoteMode, 1);
     emit(Mnemonic::MATCH, {none(), same, from}).mod(ModifierKind::MatchMode, 1).mod(ModifierKind::Wide, wide);
+    same = of_members(same), here = of_members(here);
     setp(equal, isa::PT, Cmp::EQ, same, here, false, 0, pt());
     select(to, here, rz, predicate(equal));
     if (p_to != isa::PT) predicate_logic(p_to, predicate(equal), pt(), '&');
   };
-  const ptx::Operand& mask = p_.operand(i, first + 1);
   Meeting* const m = meeting(i);
   if (!m) return exclusively(mask, [&] { find(d, p, a); });
   meet(*m, source(mask, Type::u32), guard_, {{a}, wide ? 2u : 1u}, d, p,

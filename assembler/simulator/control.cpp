@@ -250,8 +250,9 @@ Status bra_mask(Warp& w, const Op& op, uint32_t mask) {
 }
 
 // The same without a mask: all lanes that have not left.
-Status bra_together(Warp& w, const Op& op, uint32_t mask) {
-  return (w.alive & ~mask) == 0 ? jump(w, op, w.active, op.target) : Status::go;
+template <bool when_together>
+Status bra_all(Warp& w, const Op& op, uint32_t mask) {
+  return ((w.alive & ~mask) == 0) == when_together ? jump(w, op, w.active, op.target) : Status::go;
 }
 
 // Jumps to register + base, which may differ from lane to lane.
@@ -494,7 +495,8 @@ bool select_control(Selector& s, Op& op) {
     case Mnemonic::BRA_DIV:
     case Mnemonic::BRA_CONV:
       op.target = target();
-      if (s.operand(find(Kind::uniform)).kind != Kind::uniform) return with(bra_together);  // sm_75
+      if (s.operand(find(Kind::uniform)).kind != Kind::uniform)  // sm_75
+        return with(mnemonic == Mnemonic::BRA_DIV ? bra_all<false> : bra_all<true>);
       op.a = s.source(find(Kind::uniform), 1);
       if (s.operand(find(Kind::uniform)).negated) op.a.flip ^= all_lanes;  // ~URZ: all lanes
       return with(mnemonic == Mnemonic::BRA_DIV ? bra_mask<false> : bra_mask<true>);

@@ -31,6 +31,7 @@ enum Producer : uint8_t {
 enum Role : uint8_t {
   r_alu,
   r_fma,
+  r_half,
   r_wide,
   r_fp64,
   r_memory,
@@ -48,23 +49,42 @@ enum Role : uint8_t {
 };
 
 // Volta and later: general registers, rows producer, columns r_alu .. r_control.
-constexpr uint8_t volta_distance[][10] = {
-    //        alu fma wide fp64 mem shared queued uniform desc control
-    /* alu  */ {4, 5, 3, 6, 5, 5, 4, 4, 4, 4},
-    /* fma  */ {5, 4, 2, 6, 5, 5, 4, 4, 4, 4},
-    /* wide */ {3, 4, 2, 6, 5, 5, 4, 4, 4, 4},
-    /* half */ {4, 4, 4, 6, 5, 5, 4, 4, 4, 4},
-    /* mma  */ {9, 9, 9, 6, 7, 7, 6, 6, 6, 6},
-    /* fp64 */ {8, 8, 8, 6, 7, 7, 6, 6, 6, 6},
-    /* cs2r */ {5, 5, 5, 6, 5, 5, 4, 4, 4, 4},
-    /* unif */ {6, 6, 6, 6, 9, 9, 9, 4, 9, 9},
-    /* umov */ {2, 2, 2, 2, 2, 2, 2, 2, 2, 2},
+constexpr uint8_t volta_distance[][11] = {
+    //        alu fma half wide fp64 mem shared queued uniform desc control
+    /* alu  */ {4, 5, 5, 3, 6, 5, 5, 4, 4, 4, 4},
+    /* fma  */ {5, 4, 4, 2, 6, 5, 5, 4, 4, 4, 4},
+    /* wide */ {3, 4, 4, 2, 6, 5, 5, 4, 4, 4, 4},
+    /* half */ {4, 4, 4, 4, 6, 5, 5, 4, 4, 4, 4},
+    /* mma  */ {9, 9, 9, 9, 6, 7, 7, 6, 6, 6, 6},
+    /* fp64 */ {8, 8, 8, 8, 6, 7, 7, 6, 6, 6, 6},
+    /* cs2r */ {5, 5, 5, 5, 6, 5, 5, 4, 4, 4, 4},
+    /* unif */ {6, 6, 6, 6, 6, 9, 9, 9, 4, 9, 9},
+    /* umov */ {2, 2, 2, 2, 2, 2, 2, 2, 2, 2, 2},
 };
+// The same for sm_75, which has no HFMA2.MMA and no doubles of fixed latency.
+constexpr uint8_t turing_distance[][11] = {
+    //        alu fma half wide fp64 mem shared queued uniform desc control
+    /* alu  */ {4, 5, 6, 5, 6, 8, 8, 6, 8, 8, 6},
+    /* fma  */ {5, 4, 6, 4, 6, 8, 8, 6, 8, 8, 6},
+    /* wide */ {5, 4, 6, 6, 6, 8, 8, 6, 8, 8, 6},
+    /* half */ {8, 8, 6, 8, 8, 8, 8, 8, 8, 8, 8},
+    /* mma  */ {8, 8, 6, 8, 8, 8, 8, 8, 8, 8, 8},
+    /* fp64 */ {9, 9, 9, 9, 8, 9, 9, 9, 9, 9, 9},
+    /* cs2r */ {6, 6, 6, 6, 6, 8, 8, 6, 8, 8, 6},
+    /* unif */ {6, 6, 6, 6, 6, 9, 9, 9, 4, 9, 9},
+    /* umov */ {2, 2, 2, 2, 2, 2, 2, 2, 2, 2, 11},
+};
+const uint8_t* distances_from(Producer p, const isa::Target& target) {
+  return target.sm == 75 ? turing_distance[p] : volta_distance[p];
+}
 
 struct Unit {
   uint8_t number;
   bool in_order, late_sources;
 };
+// sm_75: instructions on global, local and shared memory read their sources in the order of issue (ptxas gives a store no read scoreboard where a later
+// access to another memory has one, or loads what it stores).
+constexpr uint8_t turing_memory = 11;
 // Units that take instructions from a queue. Results within an in-order unit arrive in issue order.
 Unit unit_of(Mnemonic m, bool volta) {
   switch (m) {
@@ -183,7 +203,8 @@ Role register_role(const isa::Instruction& in, const isa::Target& target, uint32
   const bool volta = target.family == isa::Family::volta;
   const Unit unit = unit_of(in.mnemonic, volta);
   if (in.operands[k].kind == isa::OperandKind::address && in.operands[k].descriptor) return r_memory;
-  if (in.mnemonic == Mnemonic::R2UR) return r_alu;  // reads as these do, whatever its result takes
+  if (in.mnemonic == Mnemonic::R2UR)
+    return target.sm == 75 ? r_memory : r_alu;  // reads as these do, whatever its result takes
   switch (unit.number) {
     case 1: return volta || in.mnemonic != Mnemonic::ST ? r_memory : r_shared;
     case 6: return volta ? r_queued : r_shared;
@@ -204,14 +225,14 @@ Role register_role(const isa::Instruction& in, const isa::Target& target, uint32
     case Mnemonic::FFMA:
     case Mnemonic::IMAD:
     case Mnemonic::VIADD:
-    case Mnemonic::IDP:
+    case Mnemonic::IDP: return r_fma;
     case Mnemonic::HADD2:
     case Mnemonic::HMUL2:
     case Mnemonic::HMNMX2:
     case Mnemonic::HSET2:
     case Mnemonic::HSETP2:
     case Mnemonic::HFMA2:
-    case Mnemonic::HFMA2_MMA: return r_fma;
+    case Mnemonic::HFMA2_MMA: return r_half;
     case Mnemonic::IMAD_WIDE: return r_wide;
     case Mnemonic::BAR: return r_memory;
     case Mnemonic::BRX:
@@ -266,21 +287,23 @@ uint32_t distance(Producer p, Role role, uint32_t row, const isa::Target& target
     if (p == p_uniform) return role == r_guard ? 9 : role == r_predicate_uniform ? 4 : 6;
     const bool double_result = p == p_fp64;
     switch (role) {
-      case r_guard: return (double_result ? 14 : 13) - (target.sm == 75);
+      case r_guard: return target.sm == 75 ? (p == p_half ? 14 : 12) : double_result ? 14 : 13;
       case r_predicate_fma: return double_result ? 6 : p == p_wide || p == p_fma ? 4 : 5;
-      case r_predicate_alu: return double_result ? 6 : 4;
+      case r_predicate_alu:
+        if (target.sm == 75) return p == p_fma || p == p_wide ? 5 : p == p_half ? 6 : 4;
+        return double_result ? 6 : 4;
       default: return double_result ? 6 : 4;
     }
   }
   // IMAD.WIDE's addend comes late; sm_90 is shorter there than sm_8x.
-  return volta_distance[p][role];
+  return distances_from(p, target)[role];
 }
 
 // Cycles between writes of one general register by two kinds of fixed latency, so that the second stays: the H200 keeps the double of
 // `DADD R28, ..; HFMA2 R28, ..` (one cycle apart). The quickest results are there for the ALU after 4 cycles, the low half of IMAD.WIDE after 3.
-uint32_t overtaking(Producer first, Producer second, uint32_t row) {
+uint32_t overtaking(Producer first, Producer second, uint32_t row, const isa::Target& target) {
   if (row >= row_uniform || first == second || first == p_queued || first == p_pascal || second == p_queued) return 0;
-  const uint32_t arrives = volta_distance[first][r_alu];
+  const uint32_t arrives = distances_from(first, target)[r_alu];
   return arrives > 5 ? arrives - (second == p_wide ? 2 : 3)
                      : 0;  // ptxas writes behind IMAD, which takes 5, in the next cycle
 }
@@ -298,7 +321,10 @@ void make_footprints(Program& program) {
     }
     const isa::Instruction& in = program.instructions[i];
     Footprint& f = program.footprints[i];
-    const Unit unit = unit_of(in.mnemonic, target.family == isa::Family::volta);
+    const bool turing = target.sm == 75;
+    // sm_75: QSPC keeps the order of accesses to shared memory, for which ptxas waits by its scoreboard.
+    const Unit unit = unit_of(turing && in.mnemonic == Mnemonic::QSPC ? Mnemonic::LDS : in.mnemonic,
+                              target.family == isa::Family::volta);
     f.control = in.control;
     f.producer = producer_of(in, target);
     // A generic atomic without a result register tells by its predicate whether it was done: ptxas announces that by the read scoreboard on sm_90.
@@ -306,6 +332,7 @@ void make_footprints(Program& program) {
         in.operands[1].reg == isa::RZ && f.control.write_barrier > 5)
       f.control.write_barrier = f.control.read_barrier;
     f.unit = unit.number;
+    f.reads_in = turing && (unit.number == 1 || unit.number == 2) ? turing_memory : unit.number;
     f.in_order = unit.in_order;
     f.late_sources = unit.late_sources && f.producer != p_fp64 && f.producer != p_uniform;
     const auto add = [&](bool write, uint32_t first, uint32_t count, uint8_t role) {
@@ -451,9 +478,10 @@ void before_issue(Warp& w, const Op& op, const Footprint& f, uint32_t mask, Swap
   for (uint32_t bits = f.control.wait_mask | f.depbar_mask; bits; bits &= bits - 1) {
     const uint32_t sb = std::countr_zero(bits);
     if (sb > 5) break;
-    // A counter that was raised in the cycle before still reads as free.
-    if (t.last_set[sb] > t.done[sb] && t.now - t.set_time[sb] < 2 &&
-        w.launch->program->target->family == isa::Family::volta) {
+    // A counter that was raised in the cycle before still reads as free; not so to sm_75's DEPBAR (ptxas).
+    const isa::Target& on = *w.launch->program->target;
+    if (t.last_set[sb] > t.done[sb] && t.now - t.set_time[sb] < 2 && on.family == isa::Family::volta &&
+        (on.sm != 75 || (f.control.wait_mask >> sb & 1))) {
       hazard(fmt::format("waits for SB{} one cycle after it was set", sb));
       continue;
     }
@@ -514,14 +542,14 @@ void before_issue(Warp& w, const Op& op, const Footprint& f, uint32_t mask, Swap
       if (row.reading & affected) {
         if (row.read_sequence <= t.unit_done[row.read_unit] || t.now - row.read_time >= 20) {
           row.reading = 0;
-        } else if (row.read_unit != f.unit) {
+        } else if (row.read_unit != f.reads_in) {
           hazard(fmt::format("overwrites {}, which a queued instruction may not have read yet", row_name(number)));
           row.reading = 0;
         }
       }
       if (!row.pending && number < row_predicate && (row.written & affected) &&
-          t.now <
-              row.time + overtaking(static_cast<Producer>(row.producer), static_cast<Producer>(f.producer), number)) {
+          t.now < row.time + overtaking(static_cast<Producer>(row.producer), static_cast<Producer>(f.producer), number,
+                                        target)) {
         hazard(fmt::format("overwrites {}, whose earlier result arrives later", row_name(number)));
         row.written = 0;
       }
@@ -563,7 +591,7 @@ void after_issue(Warp& w, const Op& op, const Footprint& f, uint32_t mask, const
     if (sb > 5) continue;
     t.last_set[sb] = sequence;
     t.set_time[sb] = t.now;
-    t.last_of_unit[sb][f.unit] = sequence;
+    t.last_of_unit[sb][f.unit] = t.last_of_unit[sb][f.reads_in] = sequence;
     auto& list = t.outstanding[sb];
     if (list.size() >= 63) list.erase(list.begin());
     list.push_back({sequence, f.unit, f.in_order || f.unit == 0});
@@ -592,7 +620,7 @@ void after_issue(Warp& w, const Op& op, const Footprint& f, uint32_t mask, const
         Timing::Row& row = t.rows[number];
         row.reading = affected;
         row.read_sequence = sequence;
-        row.read_unit = f.unit;
+        row.read_unit = f.reads_in;
         row.read_time = t.now;
       }
     }

@@ -14,7 +14,7 @@ namespace rndn::sim {
 
 inline constexpr uint32_t row_uniform = 256, row_predicate = 320, row_uniform_predicate = 328, row_carry = 336,
                           row_count = 337;
-inline constexpr uint32_t units = 11;
+inline constexpr uint32_t units = 12;
 
 struct Timing {
   struct Row {

@@ -246,10 +246,10 @@ bool select_atomic(Selector& s, Op& op) {
     }
     const Source compare = s.source(k, wide ? 2 : 1);
     Source swap;
-    if (s.volta()) {
+    if (s.in->operand_count > k + 1) {
       swap = s.source(k + 1, wide ? 2 : 1);
     } else {
-      // Pascal: the swap value is in the registers right after the compare value.
+      // Pascal, and ATOMG of sm_75: the swap value is in the registers right after the compare value.
       if (s.operand(k).kind != isa::OperandKind::gpr || s.operand(k).reg == isa::RZ)
         return s.unsupported("a compare-and-swap without a register pair");
       swap.offset = compare.offset + (wide ? 2 : 1) * lanes;

@@ -14,9 +14,9 @@
 #include <bit>
 #include <cstring>
 
+#include "assembler/check/check.h"
 #include "assembler/machine/latency.h"
 #include "assembler/machine/operands.h"
-#include "assembler/check/check.h"
 #include "assembler/stencils/stencils.h"
 #include "ptx/traits.h"
 
@@ -504,7 +504,7 @@ struct Patcher {
       }
       if (!is_none(block.predicate)) read(values[index(block.predicate)], index(block.predicate), k, position);
       extents[k].end = position++;
-      most_words += static_cast<uint32_t>(block.opens.size()) + 20;
+      most_words += 2 * static_cast<uint32_t>(block.opens.size()) + 20;
     }
     extents[flow.layout.size()].first_statement = static_cast<uint32_t>(statements.size());
     positions = position;
@@ -732,6 +732,7 @@ struct Patcher {
       const isa::Operand place = label(0), barrier{.kind = isa::OperandKind::barrier, .reg = 0};
       switch (which) {
         case B::go: x = volta ? make(Mnemonic::BRA, {isa::Operand{}, place}) : make(Mnemonic::BRA, {place}); break;
+        case B::clear: x = make(Mnemonic::BMOV, {gpr(isa::RZ), barrier}); break;
         case B::open: x = volta ? make(Mnemonic::BSSY, {barrier, place}) : make(Mnemonic::SSY, {place}); break;
         case B::join: x = volta ? make(Mnemonic::BSYNC, {barrier}) : make(Mnemonic::SYNC, {}); break;
         case B::exit: x = make(Mnemonic::EXIT, {}); break;
@@ -969,6 +970,12 @@ struct Patcher {
   Result<void> leave(const FlowBlock& b, uint32_t at) {
     for (RegionId r : b.opens) {
       crs |= volta;
+      if (t.clears_barriers) {
+        isa::Instruction clear = branch_of(StencilCache::Branch::clear, isa::PT, false);
+        name_barrier(clear, barrier(r));
+        const auto place = static_cast<uint32_t>(words.size());
+        RETURN_IF_ERROR(put(clear, place, *push()));
+      }
       branch(StencilCache::Branch::open, place_of[index(flow.regions[r].join)], volta, isa::PT, false, barrier(r), 0);
     }
     const BlockId following = at + 1 < flow.layout.size() ? flow.layout[at + 1] : none<BlockId>();

@@ -142,7 +142,7 @@ class StencilCache {
   const Stencil *bring = nullptr, *keep = nullptr;
 
   // Control flow, as instructions that say nothing of places yet.
-  enum class Branch : uint8_t { go, open, join, exit, nothing, count };
+  enum class Branch : uint8_t { go, clear, open, join, exit, nothing, count };
   std::array<std::optional<isa::Instruction>, static_cast<size_t>(Branch::count)> branches;
 
   uint32_t functions = 0;  // made, or tried

@@ -9,6 +9,7 @@
 #include <thread>
 #include <utility>
 
+#include "libraries/base/numbers/gpu_limits.h"
 #include "libraries/base/system/cancel.h"
 #include "runtime/cuda/staging.h"
 #include "runtime/device/sharing.h"
@@ -44,7 +45,11 @@ struct Context {
   }
 };
 
-std::string supported_targets() { return "sm_60 sm_61 sm_80 sm_86 sm_89 sm_90"; }
+std::string supported_targets() {
+  std::string names;
+  for (const GpuLimits& row : gpu_limits) names += fmt::format("{}sm_{}", names.empty() ? "" : " ", row.sm);
+  return names;
+}
 
 Result<Description> choose(const std::vector<Description>& devices, int ordinal) {
   if (devices.empty()) return world_error("the driver reports no GPU");

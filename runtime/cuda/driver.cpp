@@ -7,6 +7,8 @@
 #include <cstdlib>
 #include <iterator>
 
+#include "libraries/base/numbers/gpu_limits.h"
+
 namespace rndn::cuda {
 namespace {
 
@@ -85,11 +87,11 @@ Error Driver::failure(Code code, const std::string& what) const {
 }
 
 std::string target_of_capability(int major, int minor) {
-  static constexpr struct { int major, minor; } targets[] = {{6, 0}, {6, 1}, {8, 0}, {8, 6}, {8, 9}, {9, 0}};
-  int best = -1;
-  for (auto t : targets)
-    if (t.major == major && t.minor <= minor && t.minor > best) best = t.minor;
-  return best < 0 ? std::string() : fmt::format("sm_{}{}", major, best);
+  const auto capability = static_cast<uint32_t>(10 * major + minor);
+  uint32_t best = 0;
+  for (const GpuLimits& row : gpu_limits)
+    if (row.sm / 10 == static_cast<uint32_t>(major) && row.sm <= capability) best = std::max(best, row.sm);
+  return best ? fmt::format("sm_{}", best) : std::string();
 }
 
 Result<std::vector<Description>> list_devices(const Driver& driver) {

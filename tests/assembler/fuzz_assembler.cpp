@@ -99,13 +99,12 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   // The text decides how it is assembled.
   size_t hash = size;
   for (size_t k = 0; k < size; ++k) hash = hash * 31 + data[k];
-  const char* const targets[] = {"sm_60", "sm_61", "sm_80", "sm_86", "sm_89", "sm_90"};
   assembler::Options options;
-  options.target = isa::find_target(targets[hash % 6]);
-  options.level = hash / 6 % 2 ? 3 : 0;
-  options.max_registers = hash / 12 % 4 ? 0 : 24;
-  options.contract = hash / 48 % 2;
-  options.stencils = hash / 96 % 2 ? assembler::Stencils::always : assembler::Stencils::off;
+  options.target = &isa::targets()[hash % isa::targets().size()];
+  options.level = hash / 7 % 2 ? 3 : 0;
+  options.max_registers = hash / 14 % 4 ? 0 : 24;
+  options.contract = hash / 56 % 2;
+  options.stencils = hash / 112 % 2 ? assembler::Stencils::always : assembler::Stencils::off;
   options.verify_passes = true;
   Timings timings;
   const auto made = assembler::assemble(module, options, timings);

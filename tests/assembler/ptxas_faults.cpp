@@ -204,7 +204,7 @@ constexpr Rule rules[] = {
        const auto is = [&](uint32_t k) { return f.operand(i, k).kind != Operand::reg || same[f.operand(i, k).id]; };
        return is(1) && !is(2);
      }},
-    {"writes the number of a uniform register into VABSDIFF4 as that of a plain one", 80, 89, Seen::difference,
+    {"writes the number of a uniform register into VABSDIFF4 as that of a plain one", 75, 89, Seen::difference,
      [](const Function& f, const Instruction& i) {
        if (i.op != Opcode::vabsdiff4) return false;
        const std::vector<bool> same = maybe_uniform(f);

@@ -131,7 +131,8 @@ std::string environment(const char* name, const std::string& otherwise) {
 }
 
 struct Totals {
-  size_t programs = 0, ours = 0, theirs = 0, refused = 0, skipped = 0, unknown = 0, hazards = 0, wrong = 0, theirs_wrong = 0;
+  size_t programs = 0, ours = 0, theirs = 0, refused = 0, skipped = 0, unknown = 0, hazards = 0, wrong = 0,
+         theirs_wrong = 0;
   std::map<std::string, size_t> reasons;  // of what was refused, skipped or unknown
 };
 
@@ -237,6 +238,7 @@ void run_variant(const Programs& p, const Variant& v, const Setting& s, Totals& 
     // The simulator is stricter than ptxas in places: counted, and run without the check.
     if (!got.ok() && v.ptxas && contains(got.error().message, "hazard:")) {
       ++t.hazards;
+      ++t.reasons[fmt::format("{}: {}", p.title(k), got.error().message.substr(0, 200))];
       got = (*bench)->run(p.name(k), false, false);
     }
     if (!got.ok() && v.ptxas && contains(got.error().message, "is no known instruction")) {
@@ -300,8 +302,8 @@ TEST(RandomPrograms, DoWhatThePtxMeans) {
   // A third of the programs each of what every target has, of sm_80's and of sm_90's operations.
   for (uint32_t sm : {61u, 80u, 90u}) {
     std::vector<std::string> on;
-    for (const char* t : {"sm_61", "sm_86", "sm_90"})
-      if (contains(only, t) && isa::find_target(t)->sm >= sm) on.push_back(t);
+    for (const isa::Target& t : isa::targets())
+      if (contains(only, t.name) && t.sm >= sm) on.emplace_back(t.name);
     if (!on.empty()) run_programs(first, count / 3, sm, on, ptxas, totals, unrolled);
   }
   std::printf("%zu of %zu programs have loops that are unrolled\n", unrolled, size_t{count} / 3 * 3);

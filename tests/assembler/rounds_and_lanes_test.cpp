@@ -98,7 +98,7 @@ TEST(RoundsAndLanes, DoNotWaitForOneThatSpins) {
              "setp.gt.u32 %p2, %r2, 15; @%p2 bra H; setp.ne.u32 %p3, %r2, 0; @%p3 bra T; add.u32 %r7, %r1, 1; min.u32 %r7, %r7, 4;\n"
              "S: ld.volatile.global.u32 %r4, [%d1+8]; setp.lt.u32 %p4, %r4, %r7; @%p4 bra S; bra T;\n"
              "H: shfl.sync.bfly.b32 %r5, %r1, 1, 31, 0xffff0000; bra T;\nE: st.global.u32 [%at], %r1;\n"),
-      {"sm_86", "sm_90"}, {0, 1, 2, 3});
+      {"sm_75", "sm_86", "sm_90"}, {0, 1, 2, 3});
 }
 
 // Lanes that do something of their own at the end of a round are waited for before the next one, where shuffles would have to bring all together again.
@@ -111,7 +111,7 @@ TEST(RoundsAndLanes, MeetBeforeTheNextRound) {
              "T; red.global.add.u32 [%all+16], 1; ld.global.u32 %r6, [%in]; "
              "ld.global.u32 %r7, [%in+4]; ld.global.u32 %r8, [%in+8]; mad.lo.u32 %r6, %r6, %r7, %r8; rem.u32 %r6, %r6, %r8; "
              "st.global.u32 [%at+8], %r6; bra T;\nE: st.global.u32 [%at], %r5;\n"));
-  for (const std::string target : {"sm_86", "sm_90"}) {
+  for (const std::string target : {"sm_75", "sm_86", "sm_90"}) {
     auto made = assemble_for(module, target);
     ASSERT_TRUE(made.ok()) << made.error().message;
     auto got = run_simulator(target, made->cubin, "k", input_words());

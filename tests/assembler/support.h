@@ -7,8 +7,8 @@
 #include <cstdlib>
 #include <cstring>
 #include <filesystem>
-#include <random>
 #include <optional>
+#include <random>
 #include <string>
 #include <vector>
 
@@ -20,10 +20,11 @@
 #include "ptx/interpreter/interpreter.h"
 #include "ptx/parse.h"
 #include "tests/support/reference_tools.h"
+#include "tests/support/targets.h"
 
 namespace rndn::assembler::testing {
 
-inline const std::vector<std::string> targets = {"sm_60", "sm_61", "sm_80", "sm_86", "sm_89", "sm_90"};
+inline const std::vector<std::string> targets = isa::target_names();
 
 inline std::vector<std::string> ptx_files() {
   std::vector<std::string> files;

@@ -203,12 +203,13 @@ TEST(CApi, TheTextNamesTheTargetWhenTheOptionsDoNot) {
     EXPECT_EQ(call.status, RNDN_ASSEMBLER_OK);
     EXPECT_TRUE(call.cubin() == direct(head + "sm_86" + tail, for_target(sm_86)).cubin);
   }
-  const Call unknown(head + "sm_75" + tail, nullptr);
+  const Call unknown(head + "sm_70" + tail, nullptr);
   EXPECT_EQ(unknown.status, RNDN_ASSEMBLER_INPUT);
-  EXPECT_EQ(unknown.text(),
-            "error: t.ptx: .target 75 is none of sm_60 sm_61 sm_80 sm_86 sm_89 sm_90; the options may name one\n");
+  EXPECT_EQ(
+      unknown.text(),
+      "error: t.ptx: .target 70 is none of sm_60 sm_61 sm_75 sm_80 sm_86 sm_89 sm_90; the options may name one\n");
   const rndn_assembler_options sm_80 = options_for("sm_80");
-  EXPECT_EQ(Call(head + "sm_75" + tail, &sm_80).status, RNDN_ASSEMBLER_OK);
+  EXPECT_EQ(Call(head + "sm_70" + tail, &sm_80).status, RNDN_ASSEMBLER_OK);
 }
 
 TEST(CApi, ReadsNoByteBehindTheText) {
@@ -320,9 +321,9 @@ TEST(CApi, RefusesWrongCalls) {
     EXPECT_THAT(call.diagnostics(), ElementsAre("error 0:0 " + message));
     EXPECT_EQ(rndn_assembler_cubin(call.result.get()), nullptr);
   };
-  for (const char* name : {"sm_75", "sm_9", "SM_90", ""})
+  for (const char* name : {"sm_70", "sm_9", "SM_90", ""})
     refused(options_for(name),
-            fmt::format("unknown target `{}`; targets are sm_60 sm_61 sm_80 sm_86 sm_89 sm_90", name));
+            fmt::format("unknown target `{}`; targets are sm_60 sm_61 sm_75 sm_80 sm_86 sm_89 sm_90", name));
   const auto with = [](auto&& change) {
     rndn_assembler_options o = options_for("sm_80");
     change(o);

@@ -20,7 +20,7 @@ void expect_assembles(const std::string& text) {
   std::string why;
   const std::string ptxas = find_ptxas(why);
   if (ptxas.empty()) GTEST_SKIP() << "skipped: " << why;
-  for (const char* target : {"sm_60", "sm_61", "sm_80", "sm_86", "sm_90"})
+  for (const char* target : {"sm_60", "sm_61", "sm_75", "sm_80", "sm_86", "sm_90"})
     EXPECT_EQ(assemble_with_ptxas(ptxas, text, target), "") << target << "\n" << text;
 }
 

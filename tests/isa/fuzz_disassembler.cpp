@@ -9,7 +9,7 @@
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   using namespace rndn;
   if (size < 1) return 0;
-  const auto targets = isa::known_targets();
+  const auto targets = isa::targets();
   const isa::Target& t = targets[data[0] % targets.size()];
   for (const isa::Located& l : isa::unpack(t, std::as_bytes(std::span(data + 1, size - 1)))) {
     isa::Instruction in;

@@ -23,6 +23,7 @@
 #include "tests/support/operands.h"
 #include "tests/support/rows.h"
 #include "tests/support/status.h"
+#include "tests/support/targets.h"
 
 namespace rndn::isa {
 namespace {
@@ -388,7 +389,7 @@ void compare_variations(const std::string& nvdisasm, const Target& t, const fs::
               all.size(), unknown.size(), reserved, different);
 }
 
-class Reference : public ::testing::TestWithParam<const char*> {};
+class Reference : public ::testing::TestWithParam<std::string> {};
 
 TEST_P(Reference, EveryWordOfPtxasReadsBack) {
   std::string why;
@@ -504,10 +505,10 @@ TEST_P(Reference, EveryWordOfPtxasReadsBack) {
     mutants += r.mutants, survivors += survived;
     if (r.words == 0 && survived == r.mutants && r.mutants) ++uncovered;
   }
-  std::printf("%s: %zu cubins, %zu words, %zu rows of %zu, %zu distinct forms, %zu hidden by nvdisasm\n", GetParam(),
-              files, words, forms.size(), rows.size(), distinct, hidden);
-  std::printf("%s: %zu of %zu mutants of rows noticed, %zu rows that nothing covers\n", GetParam(), mutants - survivors,
-              mutants, uncovered);
+  std::printf("%s: %zu cubins, %zu words, %zu rows of %zu, %zu distinct forms, %zu hidden by nvdisasm\n",
+              GetParam().c_str(), files, words, forms.size(), rows.size(), distinct, hidden);
+  std::printf("%s: %zu of %zu mutants of rows noticed, %zu rows that nothing covers\n", GetParam().c_str(),
+              mutants - survivors, mutants, uncovered);
   if (HasFailure()) return;
   rndn::testing::record_status("count", "SASS words of ptxas decoded, printed and encoded back", std::string(t.name),
                                std::to_string(words));
@@ -581,8 +582,7 @@ TEST_P(Reference, DisassemblerPrintsTheSameLines) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Targets, Reference,
-                         ::testing::Values("sm_60", "sm_61", "sm_75", "sm_80", "sm_86", "sm_89", "sm_90"),
+INSTANTIATE_TEST_SUITE_P(Targets, Reference, ::testing::ValuesIn(target_names()),
                          [](const auto& info) { return std::string(info.param); });
 
 }  // namespace

@@ -23,9 +23,9 @@ inline bool on_gpu() {
   const char* device = std::getenv("RNDN_OPERATORS_DEVICE");
   return device && std::string_view(device) == "cuda";
 }
-// The targets that the tests of operators run on: one per family and generation; or the GPU, whatever it is.
+// The targets that the tests of operators run on: one per set of encodings; or the GPU, whatever it is.
 inline const std::vector<const char*> targets =
-    on_gpu() ? std::vector<const char*>{"cuda"} : std::vector<const char*>{"sm_61", "sm_86", "sm_90"};
+    on_gpu() ? std::vector<const char*>{"cuda"} : std::vector<const char*>{"sm_61", "sm_86", "sm_90", "sm_75"};
 // gpu.cpp: a device of its own on the first GPU.
 Result<std::unique_ptr<device::Device>> open_gpu();
 

@@ -5,10 +5,11 @@
 #include "assembler/cubin/cubin.h"
 #include "assembler/isa/isa.h"
 #include "libraries/base/system/files.h"
+#include "runtime/data/tables.h"
 #include "runtime/engine.h"
 #include "runtime/simulator/simulator_device.h"
-#include "runtime/data/tables.h"
 #include "tests/support/status.h"
+#include "tests/support/targets.h"
 #include "tpch/source.h"
 
 namespace rndn::testing {
@@ -19,7 +20,7 @@ struct Fault {
   uint8_t wait_bit;  // 255: the stall count is lowered to 1 instead
 };
 
-class Faults : public ::testing::TestWithParam<const char*> {};
+class Faults : public ::testing::TestWithParam<std::string> {};
 
 TEST_P(Faults, AreReportedOrHarmless) {
   const isa::Target& target = *isa::find_target(GetParam());
@@ -90,15 +91,15 @@ TEST_P(Faults, AreReportedOrHarmless) {
   }
   EXPECT_GT(waits_caught, 0);
   EXPECT_GT(stalls_caught, 0);
-  std::printf("%s: %d of %d removed waits and %d of %d lowered stalls reported\n", GetParam(), waits_caught, waits,
-              stalls_caught, stalls);
+  std::printf("%s: %d of %d removed waits and %d of %d lowered stalls reported\n", GetParam().c_str(), waits_caught,
+              waits, stalls_caught, stalls);
   record_status("count", "faults in q06 reported: removed waits", GetParam(),
                 fmt::format("{} of {}", waits_caught, waits));
   record_status("count", "faults in q06 reported: lowered stalls", GetParam(),
                 fmt::format("{} of {}", stalls_caught, stalls));
 }
 
-INSTANTIATE_TEST_SUITE_P(Query6, Faults, ::testing::Values("sm_60", "sm_61", "sm_80", "sm_86", "sm_89", "sm_90"),
+INSTANTIATE_TEST_SUITE_P(Query6, Faults, ::testing::ValuesIn(isa::target_names()),
                          [](const auto& info) { return info.param; });
 
 }  // namespace

@@ -6,18 +6,19 @@
 #include <filesystem>
 
 #include "libraries/base/system/files.h"
+#include "runtime/data/tables.h"
 #include "runtime/engine.h"
 #include "runtime/simulator/simulator_device.h"
-#include "runtime/data/tables.h"
 #include "tests/queries/interpreter_device.h"
 #include "tests/support/status.h"
+#include "tests/support/targets.h"
 #include "tpch/source.h"
 
 namespace rndn::testing {
 namespace {
 
 constexpr double answer = 1193053.2253;  // at scale 0.01, exact decimal arithmetic
-const char* const targets[] = {"sm_60", "sm_61", "sm_80", "sm_86", "sm_89", "sm_90"};
+const std::vector<std::string> targets = isa::target_names();
 
 // ptxas 11.8 in the folder that RNDN_REFERENCE_TOOLS names; empty where it is absent.
 std::string reference_ptxas() {
@@ -89,7 +90,7 @@ class Query6 : public ::testing::Test {
 };
 
 TEST_F(Query6, OurCodeOnTheSimulatorOfEveryTarget) {
-  for (const char* target : targets) {
+  for (const std::string& target : targets) {
     SCOPED_TRACE(target);
     double revenue = simulate(target, compile(target));
     EXPECT_NEAR(revenue, answer, 1e-9 * answer);
@@ -101,7 +102,7 @@ TEST_F(Query6, PtxasCodeOnTheSimulatorOfEveryTarget) {
   runtime::Backend ptxas{runtime::Backend::ptxas, reference_ptxas()};
   if (ptxas.path.empty())
     GTEST_SKIP() << "skipped: ptxas 11.8 not found, RNDN_REFERENCE_TOOLS names no folder that holds it";
-  for (const char* target : targets) {
+  for (const std::string& target : targets) {
     SCOPED_TRACE(target);
     double revenue = simulate(target, compile(target, ptxas));
     EXPECT_NEAR(revenue, answer, 1e-9 * answer);

@@ -877,6 +877,7 @@ Extent extent() {
              *device = std::getenv("RNDN_COVERAGE_DEVICE");
   e.on_gpu = device && std::string_view(device) == "cuda";
   e.all = e.on_gpu || rows || (which && std::string_view(which) == "all");
+  if (e.all) e.targets.push_back("sm_75");
   if (e.on_gpu) e.targets = {"sm_90"};
   if (rows) {
     e.tables.push_back({std::strtoull(rows, nullptr, 10), Flavour::random});

@@ -77,7 +77,8 @@ TEST(CudaTargets, CubinsRunOnTheSameMajorVersionOnly) {
   EXPECT_EQ(target_of_capability(6, 2), "sm_61");
   EXPECT_EQ(target_of_capability(6, 1), "sm_61");
   EXPECT_EQ(target_of_capability(6, 0), "sm_60");
-  EXPECT_EQ(target_of_capability(7, 5), "");
+  EXPECT_EQ(target_of_capability(7, 5), "sm_75");
+  EXPECT_EQ(target_of_capability(7, 2), "");
   EXPECT_EQ(target_of_capability(10, 0), "");
   EXPECT_EQ(target_of_capability(5, 2), "");
 }
@@ -195,12 +196,12 @@ TEST_F(FakeDriver, EveryFailureOfOpeningSaysWhatFailed) {
   unset();
   setenv("RNDN_FAKE_CUDA_DEVICES", "", 1);
   EXPECT_EQ(open_error(), "cuInit failed: CUDA_ERROR_NO_DEVICE (no CUDA-capable device is detected)");
-  setenv("RNDN_FAKE_CUDA_DEVICES", "7.5", 1);
+  setenv("RNDN_FAKE_CUDA_DEVICES", "7.2", 1);
   EXPECT_EQ(open_error(0),
-            "GPU 0 (Fake GPU 0) has compute capability 7.5, whose code is not supported (supported: sm_60 sm_61 sm_80 "
-            "sm_86 sm_89 sm_90)");
-  EXPECT_THAT(open_error(), StartsWith("none of 1 GPUs is supported: GPU 0 (Fake GPU 0) has compute capability 7.5"));
-  setenv("RNDN_FAKE_CUDA_DEVICES", "7.5,8.6", 1);
+            "GPU 0 (Fake GPU 0) has compute capability 7.2, whose code is not supported (supported: sm_60 sm_61 sm_75 "
+            "sm_80 sm_86 sm_89 sm_90)");
+  EXPECT_THAT(open_error(), StartsWith("none of 1 GPUs is supported: GPU 0 (Fake GPU 0) has compute capability 7.2"));
+  setenv("RNDN_FAKE_CUDA_DEVICES", "7.2,8.6", 1);
   EXPECT_EQ(open_error(2), "there is no GPU 2: the driver reports 2 (numbered from 0)");
   unset();
   setenv("RNDN_FAKE_CUDA_FAIL", "cuDevicePrimaryCtxRetain:2", 1);
@@ -211,7 +212,7 @@ TEST_F(FakeDriver, EveryFailureOfOpeningSaysWhatFailed) {
 }
 
 TEST_F(FakeDriver, AutomaticChoiceTakesTheFirstSupportedGpu) {
-  setenv("RNDN_FAKE_CUDA_DEVICES", "7.5,8.6", 1);
+  setenv("RNDN_FAKE_CUDA_DEVICES", "7.2,8.6", 1);
   auto d = open_device();
   ASSERT_TRUE(d) << d.error().message;
   EXPECT_EQ((*d)->info().name, "Fake GPU 1");
@@ -219,7 +220,7 @@ TEST_F(FakeDriver, AutomaticChoiceTakesTheFirstSupportedGpu) {
 }
 
 TEST_F(FakeDriver, ListsDevices) {
-  setenv("RNDN_FAKE_CUDA_DEVICES", "9.0,7.5", 1);
+  setenv("RNDN_FAKE_CUDA_DEVICES", "9.0,7.2", 1);
   auto driver = Driver::open(RNDN_FAKE_CUDA);
   ASSERT_TRUE(driver);
   auto list = list_devices(**driver);
@@ -228,7 +229,7 @@ TEST_F(FakeDriver, ListsDevices) {
   EXPECT_EQ((*list)[0].target, "sm_90");
   EXPECT_EQ((*list)[1].target, "");
   EXPECT_EQ((*list)[1].major, 7);
-  EXPECT_EQ((*list)[1].minor, 5);
+  EXPECT_EQ((*list)[1].minor, 2);
 }
 
 TEST_F(FakeDriver, SmallCopiesGoStraightLargeOnesThroughPinnedSlots) {

@@ -6,11 +6,12 @@
 #include <cstdlib>
 
 #include "libraries/base/system/files.h"
+#include "runtime/data/tables.h"
 #include "runtime/engine.h"
 #include "runtime/print_result.h"
 #include "runtime/simulator/simulator_device.h"
-#include "runtime/data/tables.h"
 #include "tests/support/status.h"
+#include "tests/support/targets.h"
 #include "tpch/source.h"
 
 namespace rndn::runtime {
@@ -39,7 +40,7 @@ void expect_same(const Grid& got, const Grid& want) {
     }
 }
 
-class TpchOnSimulator : public ::testing::TestWithParam<std::tuple<int, const char*>> {
+class TpchOnSimulator : public ::testing::TestWithParam<std::tuple<int, std::string>> {
  protected:
   static void SetUpTestSuite() {
     auto source = tpch::open_source(fmt::format("tpch:{}", scale));
@@ -133,8 +134,7 @@ TEST_P(TpchOnSimulator, AgreesWithTheReferenceInterpreter) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Tpch, TpchOnSimulator,
-                         ::testing::Combine(::testing::Range(1, 23),
-                                            ::testing::Values("sm_60", "sm_61", "sm_80", "sm_86", "sm_89", "sm_90")),
+                         ::testing::Combine(::testing::Range(1, 23), ::testing::ValuesIn(isa::target_names())),
                          [](const auto& info) {
                            return fmt::format("q{:02}_{}", std::get<0>(info.param), std::get<1>(info.param));
                          });

@@ -18,6 +18,7 @@
 #include "tests/assembler/support.h"
 #include "tests/support/corpus.h"
 #include "tests/support/status.h"
+#include "tests/support/targets.h"
 
 namespace rndn::assembler::testing {
 namespace {
@@ -281,7 +282,7 @@ TEST_P(CorpusFaults, AreCaughtOrHarmless) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Targets, CorpusFaults, ::testing::Values("sm_60", "sm_61", "sm_80", "sm_86", "sm_89", "sm_90"),
+INSTANTIATE_TEST_SUITE_P(Targets, CorpusFaults, ::testing::ValuesIn(isa::target_names()),
                          [](const auto& info) { return info.param; });
 
 }  // namespace

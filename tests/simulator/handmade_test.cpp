@@ -35,7 +35,7 @@ class Code {
     special(0, 0x21);
     const uint32_t parameters = target_.parameter_base;
     for (uint32_t i = 0; i < 4; ++i) add(Mnemonic::MOV, {R(2 + i), C(parameters + 4 * i)});
-    if (volta()) {
+    if (descriptor()) {
       add(Mnemonic::ULDC, {UR(4), C(target_.descriptor_offset)});
       isa::set_modifier(code_.back(), ModifierKind::Size, 5);
     }
@@ -43,8 +43,8 @@ class Code {
     add_offset(4);
     Operand from{.kind = OperandKind::address,
                  .wide = true,
-                 .descriptor = volta(),
-                 .uniform = static_cast<uint8_t>(volta() ? 4 : 63),
+                 .descriptor = descriptor(),
+                 .uniform = static_cast<uint8_t>(descriptor() ? 4 : 63),
                  .reg = 2};
     add(Mnemonic::LDG, {R(8), from});
     isa::set_modifier(code_.back(), ModifierKind::Size, 6);
@@ -52,6 +52,7 @@ class Code {
     body_ = code_.size();
   }
   bool volta() const { return target_.family == isa::Family::volta; }
+  bool descriptor() const { return target_.descriptor_offset != 0; }
   uint32_t next() const { return static_cast<uint32_t>(code_.size() - body_); }
 
   Instruction& add(Mnemonic m, std::initializer_list<Operand> operands) {
@@ -88,8 +89,8 @@ class Code {
   std::vector<std::byte> cubin() {
     Operand to{.kind = OperandKind::address,
                .wide = true,
-               .descriptor = volta(),
-               .uniform = static_cast<uint8_t>(volta() ? 4 : 63),
+               .descriptor = descriptor(),
+               .uniform = static_cast<uint8_t>(descriptor() ? 4 : 63),
                .reg = 4};
     add(Mnemonic::STG, {to, R(16)});
     isa::set_modifier(code_.back(), ModifierKind::Size, 6);
@@ -160,7 +161,7 @@ void expect_rows(std::string_view target, Code& code, const std::vector<Row>& ro
       EXPECT_EQ(got[4 * i + k], expected[4 * i + k]) << fmt::format("thread {}, R{}: {:#x}", i, 16 + k, got[4 * i + k]);
 }
 
-const std::vector<std::string> volta_targets = {"sm_80", "sm_86", "sm_89", "sm_90"},
+const std::vector<std::string> volta_targets = {"sm_75", "sm_80", "sm_86", "sm_89", "sm_90"},
                                pascal_targets = {"sm_60", "sm_61"};
 
 TEST(Volta, CarriesOfThreeOperands) {
@@ -1150,6 +1151,62 @@ TEST(Checks, DistancesOfAnH200) {
     }
 }
 
+// The smallest distances of ptxas's code for sm_75: memory reads early, halves come late.
+TEST(Checks, DistancesOfTuring) {
+  using M = Mnemonic;
+  struct Pair {
+    Mnemonic first, second;
+    uint32_t needed;
+  };
+  for (const Pair& pair :
+       {Pair{M::IADD3, M::STS, 8}, Pair{M::IMAD, M::STS, 8}, Pair{M::IADD3, M::R2UR, 8}, Pair{M::IADD3, M::POPC, 6},
+        Pair{M::IADD3, M::HMUL2, 6}, Pair{M::IADD3, M::MOV, 4}, Pair{M::HMUL2, M::HMUL2, 6}, Pair{M::HMUL2, M::MOV, 8}})
+    for (const uint32_t apart : {pair.needed - 1, pair.needed}) {
+      Code c("sm_75");
+      c.synchronise();
+      Instruction& first = pair.first == M::HMUL2 ? c.add(pair.first, {R(24), R(16), R(17)})
+                                                  : c.add(pair.first, {R(24), R(16), R(17), R(18)});
+      first.control.stall = static_cast<uint8_t>(apart);
+      switch (pair.second) {
+        case M::STS: c.add(pair.second, {{.kind = OperandKind::address}, R(24)}); break;
+        case M::R2UR: c.add(pair.second, {UR(8), R(24)}); break;
+        case M::HMUL2: c.add(pair.second, {R(25), R(24), R(24)}); break;
+        default: c.add(pair.second, {R(25), R(24)});
+      }
+      const std::vector<Report> reports = hazards_of(c, "sm_75");
+      ASSERT_EQ(reports.size(), apart < pair.needed ? 1u : 0u)
+          << isa::mnemonic_name(pair.first) << " " << isa::mnemonic_name(pair.second) << " " << apart;
+      if (!reports.empty()) {
+        EXPECT_EQ(
+            reports[0].message,
+            fmt::format("hazard: reads R24 {} cycles after the instruction that writes it was issued; it takes {}",
+                        apart, pair.needed));
+      }
+    }
+}
+
+// A load from shared memory writes what a store to global memory before it reads: on sm_75 both read in order of issue.
+TEST(Checks, MemoryReadsInOrderOnTuring) {
+  for (const std::string target : {"sm_75", "sm_86"}) {
+    Code c(target);
+    c.synchronise();
+    c.add(Mnemonic::STS, {{.kind = OperandKind::address}, R(8)});
+    c.add(Mnemonic::STG, {{.kind = OperandKind::address,
+                           .wide = true,
+                           .descriptor = c.descriptor(),
+                           .uniform = static_cast<uint8_t>(c.descriptor() ? 4 : 63),
+                           .reg = 4},
+                          R(24)})
+        .control.stall = 2;
+    c.add(Mnemonic::LDS, {R(24), {.kind = OperandKind::address}}).control.write_barrier = 0;
+    const std::vector<Report> reports = hazards_of(c, target);
+    ASSERT_EQ(reports.size(), target == "sm_75" ? 0u : 1u) << target;
+    if (!reports.empty()) {
+      EXPECT_EQ(reports[0].message, "hazard: overwrites R24, which a queued instruction may not have read yet");
+    }
+  }
+}
+
 // Each thread loads 16 bytes of `in` and stores 16 bytes of `out`; the bits of who wrote what follow the host and every launch.
 TEST(Checks, UninitialisedDeviceMemory) {
   for (const std::string target : {"sm_61", "sm_86"}) {
@@ -1372,9 +1429,9 @@ TEST(Counters, BlocksOfAMultiprocessor) {
   EXPECT_EQ(resident_blocks(t, {.registers = 128, .shared_bytes = 0}, 256, 0), 2u);  // registers
   EXPECT_EQ(resident_blocks(t, {.registers = 32, .shared_bytes = 40 << 10}, 256, 8 << 10), 2u);
   EXPECT_EQ(resident_blocks(t, {.registers = 255, .shared_bytes = 0}, 1024, 0), 1u);  // at least one
-  // Shared memory of a multiprocessor: 64, 96, 164, 100 and 228 KiB.
-  const std::pair<const char*, uint32_t> by_shared[] = {
-      {"sm_60", 2}, {"sm_61", 4}, {"sm_80", 6}, {"sm_86", 4}, {"sm_90", 9}};
+  // Shared memory of a multiprocessor: 64, 96, 64, 164, 100 and 228 KiB.
+  const std::pair<const char*, uint32_t> by_shared[] = {{"sm_60", 2}, {"sm_61", 4}, {"sm_75", 2},
+                                                        {"sm_80", 6}, {"sm_86", 4}, {"sm_90", 9}};
   for (const auto& [name, blocks] : by_shared)
     EXPECT_EQ(resident_blocks(*isa::find_target(name), {.registers = 32, .shared_bytes = 24 << 10}, 128, 0), blocks)
         << name;
@@ -1382,7 +1439,7 @@ TEST(Counters, BlocksOfAMultiprocessor) {
 
 // Dynamic shared memory beside the 256 bytes of the code.
 TEST(Machine, SharedMemoryOfABlock) {
-  const std::pair<const char*, uint32_t> kilobytes[] = {{"sm_60", 48}, {"sm_61", 48}, {"sm_80", 163},
+  const std::pair<const char*, uint32_t> kilobytes[] = {{"sm_60", 48}, {"sm_61", 48}, {"sm_75", 64}, {"sm_80", 163},
                                                         {"sm_86", 99}, {"sm_89", 99}, {"sm_90", 227}};
   for (const auto& [target, most] : kilobytes)
     for (const uint32_t more : {0u, 16u}) {

@@ -1,5 +1,5 @@
 // PTX opcodes one by one (opcodes.h), operations with every kind of operand (tests/support/operands.h) and the kernels of tests/corpus: ptxas's code gives
-// what the PTX interpreter gives, in the simulator with the hazard checks, and on a GPU; so does our code for sm_90. 4608 special and random operands for each opcode, 4096 for
+// what the PTX interpreter gives, in the simulator with the hazard checks, and on a GPU; so does our code for sm_75 and sm_90. 4608 special and random operands for each opcode, 4096 for
 // each kind of operand. Approximations are compared within their documented error.
 //
 // Left out: saturating integer additions (IADD.SAT and its kind are not simulated), texture and matrix operations, and what the PTX parser does not
@@ -25,6 +25,7 @@
 #include "tests/support/operands.h"
 #include "tests/support/rows.h"
 #include "tests/support/status.h"
+#include "tests/support/targets.h"
 
 namespace rndn::sim {
 namespace {
@@ -319,8 +320,7 @@ void check(const Suite& s, const Runner& runner, const std::string& target, std:
 }
 
 class Opcodes : public ::testing::TestWithParam<std::string> {};
-INSTANTIATE_TEST_SUITE_P(Targets, Opcodes,
-                         ::testing::Values("sm_60", "sm_61", "sm_75", "sm_80", "sm_86", "sm_89", "sm_90"),
+INSTANTIATE_TEST_SUITE_P(Targets, Opcodes, ::testing::ValuesIn(isa::target_names()),
                          [](const auto& info) { return info.param; });
 
 void simulate(const Suite& s, const std::string& target) {
@@ -339,9 +339,9 @@ void simulate(const Suite& s, const std::string& target) {
   check(s, simulator(target, cubin, true), target, cubin, "ptxas's", "simulated");
 }
 // Our code for all kernels of the suite.
-std::vector<std::byte> ours(const Suite& s, int level, uint32_t registers) {
+std::vector<std::byte> ours(const Suite& s, int level, uint32_t registers, const std::string& target = "sm_90") {
   assembler::Options options;
-  options.target = isa::find_target("sm_90");
+  options.target = isa::find_target(target);
   options.level = level;
   options.stencils = assembler::Stencils::always;  // at -O0
   options.max_registers = registers;
@@ -357,12 +357,16 @@ constexpr struct {
   const char* whose;
 } our_levels[] = {{0, 0, "our -O0"}, {3, 0, "our -O3"}, {3, 24, "our -O3 with 24 registers"}};
 
-TEST(OurCode, GivesWhatTheInterpreterGives) {
-  for (const Suite& s : {opcode_suite(90), operand_suite(), corpus_suite(90)})
+class OurCode : public ::testing::TestWithParam<std::string> {};
+INSTANTIATE_TEST_SUITE_P(Targets, OurCode, ::testing::Values("sm_75", "sm_90"),
+                         [](const auto& info) { return info.param; });
+TEST_P(OurCode, GivesWhatTheInterpreterGives) {
+  const uint32_t sm = isa::find_target(GetParam())->sm;
+  for (const Suite& s : {opcode_suite(sm), operand_suite(), corpus_suite(sm)})
     for (const auto& [level, registers, whose] : our_levels) {
       ASSERT_TRUE(s.module);
-      const auto cubin = ours(s, level, registers);
-      check(s, simulator("sm_90", cubin, true), "sm_90", cubin, whose, "simulated");
+      const auto cubin = ours(s, level, registers, GetParam());
+      check(s, simulator(GetParam(), cubin, true), GetParam(), cubin, whose, "simulated");
     }
 }
 TEST_P(Opcodes, OneByOne) { simulate(opcode_suite(isa::find_target(GetParam())->sm), GetParam()); }

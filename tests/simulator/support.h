@@ -11,12 +11,13 @@
 
 #include "assembler/simulator/simulator.h"
 #include "libraries/base/system/files.h"
+#include "tests/support/targets.h"
 
 namespace rndn::sim {
 
-inline const std::vector<std::string> all_targets = {"sm_60", "sm_61", "sm_80", "sm_86", "sm_89", "sm_90"};
+inline const std::vector<std::string> all_targets = isa::target_names();
 
-// The reference assembler: in the folder $RNDN_REFERENCE_TOOLS, else on PATH; only release 11.8, the last that knows all six targets
+// The reference assembler: in the folder $RNDN_REFERENCE_TOOLS, else on PATH; only release 11.8, the last that knows all targets
 // and whose code the notes describe. Empty when there is none; `why` says so.
 inline std::string find_ptxas(std::string& why) {
   std::vector<std::string> candidates;

@@ -315,9 +315,9 @@ TEST_F(Cli, DriverWithoutGpuAndDriverThatFails) {
   std::string with = "LD_LIBRARY_PATH='" RNDN_FAKE_CUDA_DIR "' ";
   expect("RNDN_FAKE_CUDA_DEVICES= " + with + "rndn run p.hir --device cuda", 3, "",
          "error: cuInit failed: CUDA_ERROR_NO_DEVICE (no CUDA-capable device is detected)\n");
-  expect("RNDN_FAKE_CUDA_DEVICES=7.5 " + with + "rndn run p.hir --device cuda:0", 3, "",
-         "error: GPU 0 (Fake GPU 0) has compute capability 7.5, whose code is not supported (supported: sm_60 sm_61 "
-         "sm_80 sm_86 sm_89 sm_90)\n");
+  expect("RNDN_FAKE_CUDA_DEVICES=7.2 " + with + "rndn run p.hir --device cuda:0", 3, "",
+         "error: GPU 0 (Fake GPU 0) has compute capability 7.2, whose code is not supported (supported: sm_60 sm_61 "
+         "sm_75 sm_80 sm_86 sm_89 sm_90)\n");
   expect(with + "rndn run p.hir --device cuda:3", 3, "",
          "error: there is no GPU 3: the driver reports 1 (numbered from 0)\n");
   expect("RNDN_FAKE_CUDA_FAIL=cuModuleLoadData:209 " + with +
@@ -402,8 +402,8 @@ TEST_F(Cli, WrongUsage) {
            {"rndn run p.hir p.hir --device cpu --format csv", "error: --format csv of several programs needs -o DIR\n"},
            {"rndn run p.hir p.hir --device cpu --format json",
             "error: two programs are called `p`: their results would overwrite each other\n"},
-           {"rndn run p.hir --device sim --arch sm_75",
-            "error: --arch: sm_75 not in {sm_60,sm_61,sm_80,sm_86,sm_89,sm_90}\n"},
+           {"rndn run p.hir --device sim --arch sm_70",
+            "error: --arch: sm_70 not in {sm_60,sm_61,sm_75,sm_80,sm_86,sm_89,sm_90}\n"},
            {"rndn compile p.hir --emit sass", "error: --emit sass needs --arch\n"},
            {"rndn tpch run --queries 6x --device cpu", "error: --queries is a list such as 1,6,10-14, not `6x`\n"},
            {"rndn tpch run --queries 14-6 --device cpu", "error: --queries is a list such as 1,6,10-14, not `14-6`\n"},
@@ -748,8 +748,8 @@ TEST_F(Cli, TheCommitIsThatOfTheBuild) {
 }
 
 TEST_F(Cli, QuerySixOnTheSimulatorOfEveryTargetAndOnTheInterpreter) {
-  for (const char* device : {"cpu", "sim --arch sm_60", "sim --arch sm_61", "sim --arch sm_80", "sim --arch sm_86",
-                             "sim --arch sm_89", "sim --arch sm_90"}) {
+  for (const char* device : {"cpu", "sim --arch sm_60", "sim --arch sm_61", "sim --arch sm_75", "sim --arch sm_80",
+                             "sim --arch sm_86", "sim --arch sm_89", "sim --arch sm_90"}) {
     Ran r = run(std::string("rndn tpch run --queries 6 --scale 0.01 --format json --verify --device ") + device);
     EXPECT_EQ(r.exit_code, 0) << device << r.err;
     EXPECT_EQ(r.err, "verify q06: ok, 1 row as the reference interpreter has them\n") << device;
@@ -942,6 +942,7 @@ TEST_F(Cli, EmittedPtxNamesItsTarget) {
   const std::string query = RNDN_SOURCE_DIR "/tpch/queries/q06.hir";
   for (const auto& [target, version] : std::vector<std::pair<std::string, std::string>>{{"sm_60", "6.0"},
                                                                                         {"sm_61", "6.0"},
+                                                                                        {"sm_75", "6.3"},
                                                                                         {"sm_80", "7.0"},
                                                                                         {"sm_86", "7.1"},
                                                                                         {"sm_89", "7.8"},
@@ -976,11 +977,11 @@ TEST_F(Cli, SeveralProgramsAsCsvAndJson) {
 }
 
 TEST_F(Cli, DevicesListGpusOfTheDriver) {
-  expect("RNDN_FAKE_CUDA_DEVICES=9.0,7.5 LD_LIBRARY_PATH='" RNDN_FAKE_CUDA_DIR "' rndn devices", 0,
+  expect("RNDN_FAKE_CUDA_DEVICES=9.0,7.2 LD_LIBRARY_PATH='" RNDN_FAKE_CUDA_DIR "' rndn devices", 0,
          "cuda   driver 12.4, 2 GPUs\n"
          "cuda:0 Fake GPU 0, compute capability 9.0, 3 multiprocessors, 8.0 GiB, runs code for sm_90\n"
-         "cuda:1 Fake GPU 1, compute capability 7.5, 3 multiprocessors, 8.0 GiB, not supported\n"
-         "sim    simulator for sm_60 sm_61 sm_80 sm_86 sm_89 sm_90\n"
+         "cuda:1 Fake GPU 1, compute capability 7.2, 3 multiprocessors, 8.0 GiB, not supported\n"
+         "sim    simulator for sm_60 sm_61 sm_75 sm_80 sm_86 sm_89 sm_90\n"
          "cpu    reference interpreter\n",
          "");
 }

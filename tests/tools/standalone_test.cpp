@@ -215,7 +215,7 @@ TEST_F(Standalone, AssemblerSaysWhatItsCallersLookFor) {
   EXPECT_EQ(m[1].str() + "." + m[2].str(), "13.0");
   EXPECT_TRUE(std::regex_search(version, std::regex("release (\\d+)\\.(\\d+),\\s*V(\\d+)\\.(\\d+)\\.(\\d+)")));
   // XLA leaves targets to the driver at these words, and nothing else.
-  for (const char* target : {"sm_20", "sm_75", "sm_100", "sm_120a", "lto_90", "compute_20"}) {
+  for (const char* target : {"sm_20", "sm_70", "sm_100", "sm_120a", "lto_90", "compute_20"}) {
     const Ran r = run(std::string("rndn-as k.ptx -o out -arch=") + target + " --warn-on-spills");
     EXPECT_EQ(r.exit_code, 2);
     EXPECT_THAT(r.err, StartsWith(fmt::format("error: unknown target `{}`; targets are sm_60", target)));
