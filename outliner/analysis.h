@@ -79,7 +79,7 @@ struct TopDecision {
 bool find_tops(hir::Program& program, const hir::Function& main, ShapeTable& table, DiagnosticSink& sink,
                Shapes& shapes, hir::Function& own, std::vector<TopDecision>& decisions);
 
-// --- lists.cpp ------------------------------------------------------------------------------------------------------------------
+// --- lists/flatten.cpp ------------------------------------------------------------------------------------------------------------------
 
 // Rewrites calls on the cells of lists in main that have no kernel into calls on vectors, into `own`, and gives `shapes` what follows from that. False:
 // there are none.

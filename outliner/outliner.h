@@ -118,7 +118,7 @@ struct Outlined {
   std::vector<uint32_t> joins;
   // Numbers of the groups that are reductions of kernels: GPU.fold. All of one number stand in one kernel.
   std::vector<uint32_t> folds;
-  // Calls on cells became calls on vectors (lists.cpp): where one fails, the program as it was says what is wrong.
+  // Calls on cells became calls on vectors (outliner/lists): where one fails, the program as it was says what is wrong.
   bool flattened = false;
   std::vector<uint32_t> not_folded;  // that stayed, as the options say and because they did not fit one kernel
 };
@@ -133,7 +133,7 @@ struct Options {
   // the place of such kernels.
   bool beside_cells = true;
   bool tops = true;  // an order of which only the first rows are looked at becomes GPU.top_lib (top.cpp)
-  bool lists = true;  // calls on the cells of lists that have no kernel become calls on vectors (lists.cpp)
+  bool lists = true;  // calls on the cells of lists that have no kernel become calls on vectors (outliner/lists)
   bool joins = true;  // joins by unique keys and membership become GPU.probe (joins.cpp)
   std::vector<uint32_t> not_unique;  // joins, by number, whose left keys are known to repeat, or to be too wide: they stay
   // Numbers that elements are compared with, added to or multiplied by are passed to kernels, so that programs which differ in them share code.

@@ -500,7 +500,7 @@ TEST(Outliner, ReversedCellsWaitForTheirList) {
   expect_round_trip(c);
 }
 
-// Calls on cells that have no kernel: on the host, or as calls on vectors (lists.cpp).
+// Calls on cells that have no kernel: on the host, or as calls on vectors (outliner/lists).
 TEST(Outliner, ListsWithoutKernels) {
   const std::string text = R"(module m {
   import Builtin.*;
