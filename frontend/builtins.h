@@ -61,6 +61,7 @@ enum class ShapeRule : uint8_t {
   member,
   probe,  // that of the first column of the right side
   cells,         // as many cells as there are lengths
+  pick,          // as many cells as argument 0 has elements
   cell_numbers,  // that of argument 1, or unknown
   fold,   // as many as the keys of GPU.fold have different values
   flip,
@@ -125,6 +126,7 @@ enum class Operator : uint8_t {
   exact_sum,
   raze,
   cells,
+  pick,
   cell_begins,
   cell_numbers,
 };

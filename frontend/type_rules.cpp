@@ -887,6 +887,13 @@ TypeId gpu_cells(const Call& c) {
   return list_of(c, c[0].type);
 }
 
+TypeId gpu_pick(const Call& c) {
+  if (!is_exactly(c, 0, B::i64)) return c.checker.mismatch(c, "numbers of cells as i64, and lists");
+  for (size_t k = 1; k < c.size(); ++k)
+    if (!is_list(type_of(c, k))) return c.checker.mismatch(c, "numbers of cells as i64, and lists");
+  return list_of(c, c.checker.types.wildcard());
+}
+
 TypeId gpu_cell_begins(const Call& c) {
   if (!is_exactly(c, 0, B::i64)) return c.checker.mismatch(c, "the length of each cell as i64");
   return basic(c, B::i64);

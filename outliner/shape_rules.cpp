@@ -247,8 +247,10 @@ ShapeId rule_index(Call& c) {
 }
 ShapeId rule_order(Call& c) {
   const Shape x = c.shape(c.args[0]);
-  if (x.kind == Shape::list) return cell_shape(c, x);
-  return argument(c, 0);
+  if (x.kind != Shape::list) return argument(c, 0);
+  for (ShapeId column : x.parts)  // all are as long, or it is an error
+    if (c.a.table[column].kind == Shape::vector) return column;
+  return make_wild(c.a.table);
 }
 ShapeId rule_group(Call& c) {
   const SizeId groups = c.dynamic(0), rows = c.dynamic(1);
@@ -434,6 +436,10 @@ ShapeId rule_cells(Call& c) {
   return make_list(c.a.table, sized ? lengths.size : c.dynamic(),
                    {c.shape(c.args[0]).kind == Shape::vector ? c.a.table.vector(cell) : make_wild(c.a.table)});
 }
+ShapeId rule_pick(Call& c) {
+  const Shape numbers = c.shape(c.args[0]);
+  return make_list(c.a.table, numbers.kind == Shape::vector ? numbers.size : c.dynamic(), {make_wild(c.a.table)});
+}
 ShapeId rule_cell_numbers(Call& c) { return c.args.size() == 2 ? argument(c, 1) : rule_dynamic_vector(c); }
 ShapeId rule_probe(Call& c) { return argument(c, c.args.size() / 2 + 1); }
 ShapeId rule_dynamic_table(Call& c) {
@@ -480,6 +486,7 @@ Rule rule_of(ShapeRule rule) {
     case ShapeRule::member: return rule_argument0;
     case ShapeRule::probe: return rule_probe;
     case ShapeRule::cells: return rule_cells;
+    case ShapeRule::pick: return rule_pick;
     case ShapeRule::cell_numbers: return rule_cell_numbers;
     case ShapeRule::fold: return rule_fold;
     case ShapeRule::flip: return rule_argument0;

@@ -71,18 +71,18 @@ Result<Cellwise> Flattener::each_form(Builtin form, TypeId type, std::vector<Cel
       if (&args[k] != list && !level) check_counts(*list, args[k]);
       of_cells.push_back(args[k].parts[0]);
     } else if (level) {
-      ASSIGN_OR_RETURN(of_cells.emplace_back(), seen_from(args[k], counts, inner));
-    } else if (args[k].kind == Cellwise::lists && args[k].parts[0].kind == Cellwise::cells) {
+      of_cells.push_back(seen_from(args[k], counts, inner));
+    } else if (args[k].kind == Cellwise::lists) {
       of_cells.push_back(for_each_cell(args[k].parts[0], inner));
-    } else if (args[k].kind == Cellwise::whole) {
-      of_cells.push_back(args[k]);
     } else {
-      return refuse("a list of lists as a whole");
+      of_cells.push_back(args[k]);
     }
   }
   ASSIGN_OR_RETURN(Cellwise made, apply(functions[0], of_list(0), std::move(of_cells), &inner));
   if (made.kind == Cellwise::whole) {
     ASSIGN_OR_RETURN(made, repeated(made, inner));
+  } else if (made.kind == Cellwise::columns) {
+    ASSIGN_OR_RETURN(made, as_list(made, &inner));
   }
   Cellwise out = list_of(std::move(made));
   out.lengths = counts;
@@ -179,7 +179,8 @@ Result<Cellwise> Flattener::builtin(Builtin b, TypeId type, std::vector<Cellwise
     std::reverse(args[0].parts.begin(), args[0].parts.end());
     return args[0];
   }
-  if (b == Builtin::append && args[0].kind == Cellwise::columns) return of_lists(b, type, args);
+  if (b == Builtin::append && !level && (args[0].kind == Cellwise::columns || args[1].kind == Cellwise::columns))
+    return of_lists(b, type, args);
   if (b == Builtin::raze && args[0].kind == Cellwise::columns) return raze_columns(type, args[0], level);
   if (b == Builtin::index && args[0].kind == Cellwise::columns && args[1].kind == Cellwise::whole) {
     const std::optional<int64_t> k = literal_integer(args[1].operand);
@@ -231,9 +232,9 @@ Result<Cellwise> Flattener::builtin(Builtin b, TypeId type, std::vector<Cellwise
     case Builtin::reverse: return reverse(args[0]);
     case Builtin::take:
     case Builtin::drop: return part(b, type, args[0], args[1], *level);
-    case Builtin::append: return append(type, args[0], args[1], *level);
+    case Builtin::append: return append(type, args[0], args[1], level);
     case Builtin::unique: return unique(args[0]);
-    case Builtin::order: return order(args[0], args[1]);
+    case Builtin::order: return order(args[0], args[1], *level);
     case Builtin::group: return group(args[0]);
     case Builtin::keys:
     case Builtin::values:

@@ -11,7 +11,8 @@
 // begin. A list that is made becomes GPU.cells(elements, lengths); where only calls read it that
 // are rewritten themselves, it is never made. A value within a call on cells is one of: the same
 // for all cells; per cell a vector, as elements and lengths, or as places in elements that other
-// cells may share; per cell a list of these; per cell a dict, as two of these; several columns.
+// cells may share; per cell a list of these; per cell a dict, as two of these; per cell one of several
+// kinds, as cells of each kind and numbers of cells, of which GPU.pick makes a list; several columns.
 // One function per kind of builtin makes such values of such values. Functions of the program
 // are followed statement by statement, at any depth: inside, what is outside is found by the
 // number of the outer cell. Lists made by `list` are unrolled. Lengths that must agree are
@@ -20,7 +21,7 @@
 // do calls of which any step is refused.
 // Cost: O(statements made), at most `most_made` of them.
 // Leaves out: programs with control flow in main, functions with control flow, enums and tables
-// in cells, lists of cells of several types, directions of `order` that differ from cell to cell.
+// in cells, directions of several columns of `order` that are no literal.
 #include <algorithm>
 
 #include "outliner/lists/flattener.h"
@@ -104,13 +105,38 @@ void Flattener::forget(VariableId v) {
 void Flattener::recall(VariableId target, const Expression& e) {
   const auto once = [&](const Operand& o) { return o.kind == Operand::variable && writers_of(o.variable_id()) == 1; };
   if (writers_of(target) != 1 || !std::all_of(e.operands.begin(), e.operands.end(), once)) return;
-  const bool cells = e.callee.builtin_id == Builtin::gpu_cells;
-  if (!cells && e.callee.builtin_id != Builtin::tolist) return;
-  const TypeId of = f_.variables[e.operands[0].variable_id()].type;
-  if (!types().is_basic(of)) return;
-  Cellwise inner{.kind = Cellwise::cells, .type = of, .values = e.operands[0].variable_id()};
-  if (cells) inner.lengths = e.operands[1].variable_id();
-  if (cells) caches_.list_of[{inner.values, inner.lengths}] = target;
+  const auto cells_of = [&](const Operand& o) -> const Cellwise* {
+    const auto known = known_.find(o.variable_id());
+    return known != known_.end() && known->second.kind == Cellwise::lists ? &known->second.parts[0] : nullptr;
+  };
+  Cellwise inner;
+  switch (e.callee.builtin_id) {
+    case Builtin::gpu_cells:
+    case Builtin::tolist: {
+      const VariableId values = e.operands[0].variable_id();
+      const bool has_lengths = e.callee.builtin_id == Builtin::gpu_cells;
+      const VariableId lengths = has_lengths ? e.operands[1].variable_id() : no_variable;
+      if (const TypeId of = f_.variables[values].type; types().is_basic(of)) {
+        inner = cells(values, lengths, of);
+        if (has_lengths) caches_.list_of[{values, lengths}] = target;
+        break;
+      }
+      const Cellwise* in = cells_of(e.operands[0]);
+      if (!in) return;
+      inner = list_of(*in);
+      inner.lengths = lengths;
+      break;
+    }
+    case Builtin::gpu_pick:
+      inner = {.kind = Cellwise::mixed, .values = e.operands[0].variable_id()};
+      for (size_t k = 1; k < e.operands.size(); ++k) {
+        const Cellwise* in = cells_of(e.operands[k]);
+        if (!in) return;
+        inner.parts.push_back(*in);
+      }
+      break;
+    default: return;
+  }
   known_[target] = list_of(std::move(inner));
 }
 
@@ -140,6 +166,11 @@ bool Flattener::wanted(StatementId id, const Expression& e) {
     case Builtin::raze: return !list(0) || reads_known(e) || has_known_count(id, 0);
     case Builtin::flip: return list(0);
     case Builtin::replicate: return true;
+    case Builtin::len: {  // of a list that need not be made
+      const auto known = list(0) ? known_.find(e.operands[0].variable_id()) : known_.end();
+      return known != known_.end() && known->second.kind == Cellwise::lists &&
+             known->second.parts[0].kind != Cellwise::cells;
+    }
     default: return false;
   }
 }
@@ -290,28 +321,10 @@ std::optional<Expression> Flattener::expression_of(const Cellwise& v, const Expr
     return e;
   }
   if (v.kind != Cellwise::lists) return {};
-  const Cellwise& inner = v.parts[0];
-  if (inner.kind == Cellwise::cells) {
-    const Cellwise flat = contiguous(inner);
-    if (is_none(flat.lengths))
-      becomes(e, Builtin::tolist, {var(flat.values)});
-    else
-      becomes(e, Builtin::gpu_cells, {var(flat.values), var(flat.lengths)});
-    return e;
-  }
-  if (inner.kind == Cellwise::lists) {
-    const std::optional<VariableId> lists = list_variable(inner.parts[0]);
-    if (!lists) return {};
-    becomes(e, Builtin::gpu_cells, {var(*lists), var(inner.lengths)});
-    return e;
-  }
-  if (inner.kind == Cellwise::dict) {  // put together where it is printed
-    const std::optional<VariableId> keys = list_variable(inner.parts[0]), values = list_variable(inner.parts[1]);
-    if (!keys || !values) return {};
-    becomes(e, Builtin::each_item, {function(Builtin::dict), var(*keys), var(*values)});
-    return e;
-  }
-  return {};
+  auto made = list_call(v.parts[0]);
+  if (!made.ok()) return {};
+  becomes(e, made->builtin, std::move(made->operands));
+  return e;
 }
 
 // Takes out what was made and is read by nobody; what can fail stays.

@@ -37,6 +37,8 @@ struct Cellwise {
     lists,    // per cell a list: parts[0] per cell of the list, `lengths` each; in main: one list
     dict,     // per cell a dict: parts are its keys and values
     columns,  // a list that is known cell by cell
+    mixed,  // per cell one of several kinds: parts are cells of one kind each, `values` the number of every cell, which
+            // counts the cells of all parts
   } kind = whole;
   Operand operand{};
   bool single = false;  // whole: surely one element
@@ -80,7 +82,13 @@ class Flattener : Editing {
   Result<Cellwise> value_of(const Operand& o, ShapeId shape);
   Result<Cellwise> elements_of(VariableId v, TypeId type, ShapeId shape);
   std::optional<Expression> expression_of(const Cellwise& v, const Expression& original);
-  std::optional<VariableId> list_variable(const Cellwise& v);
+  struct ListCall {
+    Builtin builtin;
+    Operands operands;
+    TypeId type;
+  };
+  Result<ListCall> list_call(const Cellwise& v);
+  Result<VariableId> list_variable(const Cellwise& v);
   void prune();
 
   // --- Making statements -------------------------------------------------------------------------
@@ -134,7 +142,7 @@ class Flattener : Editing {
   Result<Cellwise> apply(const FunctionRef& f, TypeId type, std::vector<Cellwise> args, const Level* level);
   Result<Cellwise> each_form(Builtin form, TypeId type, std::vector<Cellwise> args, const Level* level);
   void check_counts(const Cellwise& x, const Cellwise& y);
-  Result<Cellwise> seen_from(const Cellwise& v, VariableId counts, const Level& inner);
+  Cellwise seen_from(const Cellwise& v, VariableId counts, const Level& inner);
   Cellwise for_each_cell(const Cellwise& v, const Level& level);
   Result<Cellwise> repeated(const Cellwise& v, const Level& level);
   Result<Cellwise> follow(hir::FunctionId id, const std::vector<Cellwise>& args, const Level* level);
@@ -163,17 +171,21 @@ class Flattener : Editing {
   Result<Cellwise> reverse(const Cellwise& x);
   Result<Operand> number_of(const Cellwise& k);
   Result<Cellwise> part(Builtin b, TypeId type, const Cellwise& k, const Cellwise& x, const Level& level);
-  Result<Cellwise> append(TypeId type, const Cellwise& x, const Cellwise& y, const Level& level);
+  Result<Cellwise> append(TypeId type, const Cellwise& x, const Cellwise& y, const Level* level);
   // Where the elements of both runs of every cell lie in the elements of a and, behind them, of b.
   struct Joined {
     VariableId places, lengths;
   };
   Joined joined(const Run& a, const Run& b, const Level& level);
-  Result<Cellwise> append_lists(const Cellwise& x, const Cellwise& y, const Level& level);
+  Result<Cellwise> only_cell(const Cellwise& v, const Level* level);
+  Result<Cellwise> as_list(const Cellwise& v, const Level* level);
+  Result<Cellwise> append_lists(const Cellwise& x, const Cellwise& y, const Level* level);
+  bool alike(const Cellwise& x, const Cellwise& y) const;
+  Cellwise behind(const Cellwise& x, const Cellwise& y);
   Result<Cellwise> unique(const Cellwise& x);
   Result<Aligned> rows_of(const Cellwise& x);
   VariableId keyed(const Aligned& a, VariableId c);
-  Result<Cellwise> order(const Cellwise& x, const Cellwise& up);
+  Result<Cellwise> order(const Cellwise& x, const Cellwise& up, const Level& level);
   // A dict per cell; what it groups is grouped in one go, cell by cell.
   struct Grouped {
     VariableId first, rows, row_list, counts;  // per group, of all rows, as a list, groups per cell

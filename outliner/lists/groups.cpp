@@ -28,20 +28,37 @@ VariableId Flattener::keyed(const Aligned& a, VariableId c) {
   return emit(Builtin::list, program_.types->tuple(column_types), std::move(columns));
 }
 
-Result<Cellwise> Flattener::order(const Cellwise& x, const Cellwise& up) {
-  ASSIGN_OR_RETURN(const Aligned a, rows_of(x));
+// Directions that only the run knows, one per cell or for all: the places of both orders, of which they choose.
+Result<Cellwise> Flattener::order(const Cellwise& x, const Cellwise& up, const Level& level) {
+  Cellwise keys = x;
+  if (x.kind == Cellwise::whole) {
+    ASSIGN_OR_RETURN(keys, repeated(x, level));
+  }
+  ASSIGN_OR_RETURN(const Aligned a, rows_of(keys));
+  const VariableId c = cell_numbers(a.lengths, a.values[0]);
+  const auto places_by = [&](std::vector<int64_t> directions) {
+    directions.insert(directions.begin(), 1);
+    const Operand all = literal({.type = basic(BasicType::boolean), .values = std::move(directions)});
+    const VariableId sorted = number(Builtin::order, {var(keyed(a, c)), all});
+    const VariableId begin = number(Builtin::index, {var(begins(a.lengths)), var(c)});
+    return number(Builtin::minus, {var(sorted), var(begin)});
+  };
   const auto* given = up.kind == Cellwise::whole && up.operand.kind == Operand::literal
                           ? std::get_if<std::vector<int64_t>>(&program_.literals[up.operand.literal_id()].values)
                           : nullptr;
-  if (!given || (given->size() != 1 && given->size() != a.values.size()))
-    return refuse("directions that are no literal");
-  std::vector<int64_t> directions{1};
-  for (size_t k = 0; k < a.values.size(); ++k) directions.push_back((*given)[given->size() == 1 ? 0 : k]);
-  const VariableId c = cell_numbers(a.lengths, a.values[0]);
-  const Operand all = literal({.type = basic(BasicType::boolean), .values = std::move(directions)});
-  const VariableId sorted = number(Builtin::order, {var(keyed(a, c)), all});
-  const VariableId begin = number(Builtin::index, {var(begins(a.lengths)), var(c)});
-  return cells(number(Builtin::minus, {var(sorted), var(begin)}), a.lengths, basic(BasicType::i64));
+  VariableId places = no_variable;
+  if (given) {
+    if (given->size() != 1 && given->size() != a.values.size()) return refuse("other directions than columns");
+    std::vector<int64_t> directions;
+    for (size_t k = 0; k < a.values.size(); ++k) directions.push_back((*given)[given->size() == 1 ? 0 : k]);
+    places = places_by(std::move(directions));
+  } else {
+    if (a.values.size() != 1) return refuse("directions of several columns that are no literal");
+    ASSIGN_OR_RETURN(Operand ascends, number_of(up));
+    if (up.kind == Cellwise::cells) ascends = var(mask(Builtin::index, {ascends, var(c)}));
+    places = number(Builtin::select, {ascends, var(places_by({1})), var(places_by({0}))});
+  }
+  return cells(places, a.lengths, basic(BasicType::i64));
 }
 
 Flattener::Grouped Flattener::grouped(const Aligned& a, VariableId c) {

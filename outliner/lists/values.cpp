@@ -3,12 +3,44 @@
 
 namespace rndn::outliner::flattening {
 
-std::optional<VariableId> Flattener::list_variable(const Cellwise& v) {
+// The call that makes a list whose cells are those.
+Result<Flattener::ListCall> Flattener::list_call(const Cellwise& v) {
+  switch (v.kind) {
+    case Cellwise::cells: {
+      const Cellwise flat = contiguous(v);
+      if (is_none(flat.lengths)) return ListCall{Builtin::tolist, {var(flat.values)}, list_type(flat.type)};
+      return ListCall{Builtin::gpu_cells, {var(flat.values), var(flat.lengths)}, list_type(flat.type)};
+    }
+    case Cellwise::lists: {
+      ASSIGN_OR_RETURN(const VariableId inner, list_variable(v.parts[0]));
+      return ListCall{Builtin::gpu_cells, {var(inner), var(v.lengths)}, list_type(f_.variables[inner].type)};
+    }
+    case Cellwise::dict: {  // put together where it is printed
+      ASSIGN_OR_RETURN(const VariableId keys, list_variable(v.parts[0]));
+      ASSIGN_OR_RETURN(const VariableId values, list_variable(v.parts[1]));
+      const auto cell = [&](VariableId list) { return types()[f_.variables[list].type].components[0]; };
+      return ListCall{Builtin::each_item,
+                      {function(Builtin::dict), var(keys), var(values)},
+                      list_type(program_.types->dict(cell(keys), cell(values)))};
+    }
+    case Cellwise::mixed: {
+      Operands operands{var(v.values)};
+      for (const Cellwise& part : v.parts) {
+        ASSIGN_OR_RETURN(const VariableId list, list_variable(part));
+        operands.push_back(var(list));
+      }
+      return ListCall{Builtin::gpu_pick, std::move(operands), list_type(program_.types->wildcard())};
+    }
+    case Cellwise::whole:
+    case Cellwise::columns: break;
+  }
+  return refuse("not one value of each cell");
+}
+
+Result<VariableId> Flattener::list_variable(const Cellwise& v) {
   if (v.kind == Cellwise::cells) return list_variable_of(contiguous(v));
-  if (v.kind != Cellwise::lists) return {};
-  const std::optional<VariableId> inner = list_variable(v.parts[0]);
-  if (!inner) return {};
-  return emit(Builtin::gpu_cells, list_type(f_.variables[*inner].type), {var(*inner), var(v.lengths)});
+  ASSIGN_OR_RETURN(ListCall made, list_call(v));
+  return emit(made.builtin, made.type, std::move(made.operands));
 }
 
 VariableId Flattener::emit(Builtin b, TypeId type, Operands operands) {
@@ -174,6 +206,7 @@ VariableId Flattener::per_cell(const Cellwise& v) const {
     case Cellwise::lists: return v.lengths;
     case Cellwise::dict:
     case Cellwise::columns: return per_cell(v.parts[0]);
+    case Cellwise::mixed: return v.values;
     case Cellwise::whole: break;
   }
   return no_variable;
@@ -185,18 +218,8 @@ VariableId Flattener::for_all(Operand n, const Level& level) {
 }
 
 // A value of the cells outside, as the cells inside see it.
-Result<Cellwise> Flattener::seen_from(const Cellwise& v, VariableId counts, const Level& inner) {
-  if (v.kind == Cellwise::whole) return v;
-  if (v.kind != Cellwise::cells) return refuse("a list of lists outside");
-  const VariableId outer = cell_numbers(counts, inner.per_cell);
-  if (is_none(v.lengths)) {
-    const Cellwise flat = contiguous(v);
-    return cells(element(flat.values, flat.type, outer), no_variable, flat.type);
-  }
-  Cellwise out = v;
-  out.begins = number(Builtin::index, {var(is_none(v.begins) ? begins(v.lengths) : v.begins), var(outer)});
-  out.lengths = number(Builtin::index, {var(v.lengths), var(outer)});
-  return out;
+Cellwise Flattener::seen_from(const Cellwise& v, VariableId counts, const Level& inner) {
+  return v.kind == Cellwise::whole ? v : view(v, cell_numbers(counts, inner.per_cell));
 }
 
 // A list of main as every cell sees it: all its cells each time.
@@ -294,13 +317,31 @@ VariableId Flattener::checked_place(const Run& run, Operand place, VariableId c)
 
 // The cells of those numbers.
 Cellwise Flattener::view(const Cellwise& v, VariableId numbers) {
-  if (is_none(v.lengths)) {
-    const Cellwise flat = contiguous(v);
-    return cells(element(flat.values, flat.type, numbers), no_variable, flat.type);
-  }
+  const auto picked = [&](VariableId of) { return number(Builtin::index, {var(of), var(numbers)}); };
   Cellwise out = v;
-  out.begins = number(Builtin::index, {var(is_none(v.begins) ? begins(v.lengths) : v.begins), var(numbers)});
-  out.lengths = number(Builtin::index, {var(v.lengths), var(numbers)});
+  switch (v.kind) {
+    case Cellwise::whole: break;
+    case Cellwise::cells:
+      if (is_none(v.lengths)) {
+        const Cellwise flat = contiguous(v);
+        return cells(element(flat.values, flat.type, numbers), no_variable, flat.type);
+      }
+      out.begins = picked(is_none(v.begins) ? begins(v.lengths) : v.begins);
+      out.lengths = picked(v.lengths);
+      break;
+    case Cellwise::lists: {
+      const VariableId begin = picked(begins(v.lengths));
+      out.lengths = picked(v.lengths);
+      const Operand from = at_cell(var(begin), true, cell_numbers(out.lengths));
+      out.parts[0] = view(v.parts[0], number(Builtin::plus, {from, var(places(out.lengths))}));
+      break;
+    }
+    case Cellwise::dict:
+    case Cellwise::columns:
+      for (Cellwise& part : out.parts) part = view(part, numbers);
+      break;
+    case Cellwise::mixed: out.values = picked(v.values); break;
+  }
   return out;
 }
 

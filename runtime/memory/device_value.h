@@ -32,6 +32,7 @@ struct Item {
     vector,
     cells,  // a list of vectors in one piece: parts[0] has their elements; without offsets every cell is one element
     list,   // parts: the cells
+    picked,  // a list; parts: numbers of cells, and the lists whose cells they count
     dict,   // parts: keys, values
     enumeration,  // parts: keys, rows
     table,        // parts: the columns

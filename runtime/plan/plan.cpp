@@ -471,6 +471,8 @@ class Planner {
     const hir::TypeTable& types = *program_.types;
     const hir::Type& type = types[type_of(o)];
     auto basic_ok = [&](hir::TypeId t) {
+      // Cells of any types: whether they are vectors is known when they are there.
+      if (types.is_wildcard(t)) return kind == Step::group || kind == Step::order;
       if (!types.is_basic(t)) return false;
       if (hir::is_wide(types.basic_of(t))) return kind == Step::take || kind == Step::drop || kind == Step::tolist || kind == Step::append;
       return kind != Step::order || types.basic_of(t) != BasicType::complex;
@@ -530,6 +532,7 @@ class Planner {
         return on_columns(Step::append, {0, 1});
       case Operator::tolist: return on_columns(Step::tolist, {0});
       case Operator::cells: return Step::cells;
+      case Operator::pick: return Step::pick;
       case Operator::cell_begins: return Step::cell_begins;
       case Operator::cell_numbers: return Step::cell_numbers;
       case Operator::scan: return on_columns(Step::scan, {0, 1});

@@ -48,6 +48,7 @@ struct Step {
     append,
     tolist,     // no work
     cells,         // a list from its elements and the lengths of its cells
+    pick,          // a list of cells of others: no work
     cell_begins,   // where its cells begin
     cell_numbers,  // per element of such a list, its cell
     call,       // a builtin on the reference interpreter

@@ -169,6 +169,23 @@ Result<Value> cells(Context&, Arguments a) {
   return list(std::move(out));
 }
 
+// GPU.pick(numbers, list..): the cells of those numbers, which count the cells of all lists.
+Result<Value> pick(Context&, Arguments a) {
+  std::vector<Value> all, out;
+  for (size_t k = 1; k < a.size(); ++k) {
+    if (a[k].kind != Value::list) return input_error("`GPU.pick` expects lists, got {}", describe(a[k]));
+    all.insert(all.end(), a[k].parts().begin(), a[k].parts().end());
+  }
+  if (!a[0].is_vector() || a[0].type != BasicType::i64)
+    return input_error("`GPU.pick` expects numbers of cells as i64, got {}", describe(a[0]));
+  for (const int64_t n : elements<int64_t>(a[0])) {
+    if (n < 0 || n >= static_cast<int64_t>(all.size()))
+      return input_error("`GPU.pick` expects numbers of {} cells, got {}", all.size(), n);
+    out.push_back(all[static_cast<size_t>(n)]);
+  }
+  return list(std::move(out));
+}
+
 // GPU.cell_begins(lengths): where each of such cells begins.
 Result<Value> cell_begins(Context&, Arguments a) {
   ASSIGN_OR_RETURN(const std::vector<uint64_t> offsets, offsets_of("GPU.cell_begins", a[0]));
@@ -221,6 +238,7 @@ std::span<const BuiltinEntry> list_builtins() {
       {"each", each},
       {"GPU.fold", fold},
       {"GPU.cells", cells},
+      {"GPU.pick", pick},
       {"GPU.cell_begins", cell_begins},
       {"GPU.cell_numbers", cell_numbers},
       {"each_item", each_pair<Side::item>},

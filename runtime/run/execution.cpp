@@ -214,6 +214,7 @@ Result<void> Run::step(const Step& s, std::vector<Value>& results) {
     case Step::fetch: return fetch(s);
     case Step::index_list: return index_list(s);
     case Step::raze: return raze(s);
+    case Step::pick: return pick(s);
     case Step::length: return length(s);
     case Step::len: {
       ASSIGN_OR_RETURN(ItemPtr v, item(s.inputs[0]));
@@ -410,10 +411,16 @@ Result<void> Run::raze(const Step& s) {
   return {};
 }
 
+Result<void> Run::pick(const Step& s) {
+  ASSIGN_OR_RETURN(std::vector<ItemPtr> in, items(s.inputs));
+  assign_result(s, parts_item(Item::picked, std::move(in)));
+  return {};
+}
+
 // A size that only the device knows is a vector of one element there already.
 Result<ItemPtr> Run::length_of(const ItemPtr& v) {
   const Item* rows = v.get();  // what has as many elements
-  while (rows->kind == Item::enumeration || rows->kind == Item::dict ||
+  while (rows->kind == Item::enumeration || rows->kind == Item::dict || rows->kind == Item::picked ||
          (rows->kind == Item::table && !rows->parts.empty()))
     rows = rows->parts[rows->kind == Item::enumeration ? 1 : 0].get();
   if (rows->kind == Item::list || (rows->kind == Item::vector && rows->exact) ||

@@ -76,6 +76,7 @@ class Run {
   Result<void> part(const Step& s, size_t which);  // of a dict or an enumeration
   Result<void> fetch(const Step& s);
   Result<void> index_list(const Step& s);
+  Result<void> pick(const Step& s);
   Result<void> raze(const Step& s);
   Result<void> length(const Step& s);
   Result<ItemPtr> length_of(const ItemPtr& v);

@@ -128,6 +128,21 @@ Result<std::vector<ItemPtr>> Run::columns_of(const ItemPtr& v) {
     }
     return columns;
   }
+  if (v->kind == Item::picked) {
+    std::vector<ItemPtr> all;
+    for (size_t k = 1; k < v->parts.size(); ++k) {
+      ASSIGN_OR_RETURN(const std::vector<ItemPtr> more, columns_of(v->parts[k]));
+      ASSIGN_OR_RETURN(const std::vector<uint64_t> offsets, offsets_of(*v->parts[k]));
+      if (more.size() + 1 != offsets.size()) return columns;  // not all are vectors
+      all.insert(all.end(), more.begin(), more.end());
+    }
+    ASSIGN_OR_RETURN(const Value numbers, to_host(*v->parts[0]));
+    for (const int64_t n : std::span(numbers.as<int64_t>(), numbers.size)) {
+      if (n < 0 || static_cast<uint64_t>(n) >= all.size()) return std::vector<ItemPtr>{};
+      columns.push_back(all[static_cast<size_t>(n)]);
+    }
+    return columns;
+  }
   if (v->kind != Item::list) return columns;
   for (const ItemPtr& c : v->parts)
     if (c->kind != Item::vector) return columns;
@@ -794,8 +809,9 @@ Result<void> Run::tolist(const Step& s) {
 Result<void> Run::cells(const Step& s) {
   ASSIGN_OR_RETURN(std::vector<ItemPtr> in, items(s.inputs));
   const ItemPtr &x = in[0], &lengths = in[1];
-  if ((x->kind != Item::vector && x->kind != Item::cells) || lengths->kind != Item::vector)
-    return fall_back(s, "the argument is no vector and no list in one piece", Arguments::perhaps_wrong);
+  if ((x->kind != Item::vector && x->kind != Item::cells && x->kind != Item::picked) ||
+      lengths->kind != Item::vector)
+    return fall_back(s, "the argument is no vector and no list in pieces", Arguments::perhaps_wrong);
   RETURN_IF_ERROR(to_device(x));
   ASSIGN_OR_RETURN(const CellOffsets offsets, cell_offsets(lengths));
   ItemPtr list = parts_item(Item::cells, {x});

@@ -183,6 +183,21 @@ Result<Value> Run::to_host(Item& v) {
       return *v.host;
     }
     case Item::cells: return cells_to_host(v);
+    case Item::picked: {
+      ASSIGN_OR_RETURN(const Value numbers, to_host(*v.parts[0]));
+      std::vector<Value> all, cells;
+      for (size_t k = 1; k < v.parts.size(); ++k) {
+        ASSIGN_OR_RETURN(const Value list, to_host(*v.parts[k]));
+        all.insert(all.end(), list.parts().begin(), list.parts().end());
+      }
+      for (const int64_t n : std::span(numbers.as<int64_t>(), numbers.size)) {
+        if (n < 0 || static_cast<uint64_t>(n) >= all.size())
+          return Error{Fault::internal, fmt::format("a list has cell {} of {}", n, all.size())};
+        cells.push_back(all[static_cast<size_t>(n)]);
+      }
+      v.host = reference::list(std::move(cells));
+      return *v.host;
+    }
     case Item::list:
     case Item::dict:
     case Item::enumeration:
@@ -256,6 +271,10 @@ Result<Value> Run::cells_to_host(Item& v) {
 Result<void> Run::to_device(const ItemPtr& item) {
   Item& v = *item;
   if (v.kind == Item::cells || v.kind == Item::list) return cells_to_device(item);
+  if (v.kind == Item::picked) {  // what reads it reads its parts
+    for (const ItemPtr& part : v.parts) RETURN_IF_ERROR(to_device(part));
+    return {};
+  }
   if (v.kind != Item::vector) return Error{Fault::internal, "a step on the device reads a value that is no vector"};
   if (!v.data) {
     auto scope = timings_.measure(Phase::transfer, "to device");

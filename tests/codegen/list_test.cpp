@@ -2,6 +2,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "runtime/print_result.h"
 #include "tests/codegen/handmade.h"
 
 namespace rndn::test::list_test {
@@ -347,6 +348,51 @@ TEST(Lists, FloatSumsRepeat) {
     ASSERT_EQ(machine.results.size(), 1u);
     EXPECT_EQ(std::memcmp(first.results[0].bytes->data(), machine.results[0].bytes->data(), lengths.size() * 8), 0);
   }
+}
+
+// Lists of cells of several types as the outliner makes them: the outlined program gives what the program gives, and
+// each of its kernels what the reference interpreter says, on what that gives for everything else.
+TEST(Lists, CellsOfSeveralTypes) {
+  const std::string text = program_text(R"(
+    k:i64 = @range(83:i64); a:i64 = @mul(k, 7919:i64); g:i64 = @mod(a, 9:i64); v:i64 = @mod(a, 13:i64);
+    w:f64 = @mul(v, 0.5:f64); b:bool = @gt(v, 5:i64);
+    d:? = @group(g); rows:list<i64> = @values(d);
+    p:list<i64> = @each_right(@index, v, rows); q:list<f64> = @each_right(@index, w, rows);
+    t:list<bool> = @each_right(@index, b, rows);
+    m:? = @append(p, q); n:? = @append(t, m); f:? = @flip(n); r:? = @replicate(3:i64, f);
+    whole:? = @each_left(@append, p, m); counts:? = @each(@len, whole); c:i64 = @raze(counts);
+    any:? = @each(@any, t); o:? = @each_item(@order, q, any);
+    return n, r, whole, c, o;)", "?, ?, ?, ?, ?");
+  Generated g;
+  generate(g, text);
+  ASSERT_TRUE(g.outlined.flattened);
+  EXPECT_THAT(g.main(), ::testing::HasSubstr("@GPU.pick("));
+  ASSERT_GT(g.outlined.kernels.size(), 5u);
+  const NoTables tables;
+  const auto given = reference::run(g.program, tables, g.sources, nullptr),
+             got = reference::run(g.outlined.program, tables, g.sources, nullptr);
+  ASSERT_TRUE(given.ok() && got.ok());
+  EXPECT_EQ(*runtime::print_result(*got, runtime::Format::csv), *runtime::print_result(*given, runtime::Format::csv));
+  // The same program, with everything in main as results.
+  hir::Program all = g.outlined.program;
+  hir::Function& main = all.functions[all.main];
+  std::vector<std::string> names;
+  hir::Statement& ret = main.statements[main.blocks[main.body].statements.back()];
+  ret.results.clear();
+  main.result_types.clear();
+  for (hir::StatementId id : main.blocks[main.body].statements)
+    for (const hir::Target& target : main.statements[id].targets) {
+      const hir::Variable& variable = main.variables[target.variable_id()];
+      names.emplace_back(all.text(variable.name));
+      ret.results.push_back({.kind = hir::Operand::variable, .id = target.id, .name = variable.name});
+      main.result_types.push_back(variable.type);
+    }
+  const auto values = reference::run(all, tables, g.sources, nullptr);
+  ASSERT_TRUE(values.ok());
+  Columns columns;
+  for (size_t k = 0; k < names.size(); ++k) columns[names[k]] = (*values)[k];
+  for (uint64_t seed : {1, 2}) check_program(g, columns, {.grid = 3, .seed = seed, .launches = 2});
+  for (const char* target : targets) check_program(g, columns, {.grid = 5, .target = target});
 }
 
 // Whoever reads the elements: a reduction, one that needs only their number, nobody.

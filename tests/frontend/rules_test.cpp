@@ -370,8 +370,8 @@ TEST(Builtins, MathFunctionsAreThoseThatTheGpuHasNoInstructionFor) {
 
 TEST(Builtins, TableHoldsTheFactsOfTheSpecification) {
   EXPECT_EQ(builtin_names().size(), 119u);
-  EXPECT_EQ(gpu_names().size(), 26u);
-  EXPECT_EQ(builtin_count(), 145u);
+  EXPECT_EQ(gpu_names().size(), 27u);
+  EXPECT_EQ(builtin_count(), 146u);
   Builtin b;
   EXPECT_TRUE(find_builtin("enlist", b) && b == Builtin::list);
   EXPECT_TRUE(find_builtin("index_assign", b) && b == Builtin::index_a);
@@ -401,6 +401,7 @@ TEST(Builtins, TableHoldsTheFactsOfTheSpecification) {
       {Builtin::gpu_probe, ShapeRule::probe, GeometryRule::result, Device::gpu, 0, false, false},
       {Builtin::gpu_fold, ShapeRule::fold, GeometryRule::argument0, Device::gpu, 0, true, true},
       {Builtin::gpu_cells, ShapeRule::cells, GeometryRule::none, Device::library, 0, false, false},
+      {Builtin::gpu_pick, ShapeRule::pick, GeometryRule::none, Device::library, 0, false, false},
       {Builtin::append, ShapeRule::append, GeometryRule::result, Device::gpu, 3, false, false},
       {Builtin::reverse, ShapeRule::argument0, GeometryRule::result, Device::gpu, 1, false, false},
       {Builtin::take, ShapeRule::take, GeometryRule::argument1, Device::gpu, 0, false, false},

@@ -538,6 +538,20 @@ TEST(Outliner, ListsWithoutKernels) {
   EXPECT_THAT(flat.main(), testing::HasSubstr("@GPU.cells("));
   EXPECT_THAT(flat.main(), testing::Not(testing::HasSubstr("@each")));
   expect_round_trip(flat);
+
+  // Cells of several types: a piece for each, and numbers of cells.
+  Compiled mixed;
+  compile(mixed, program_text(std::string(load) + R"(
+    g:? = @group(d); i:? = @values(g);
+    e:? = @each_right(@index, v, i); u:? = @each_right(@index, d, i);
+    m:? = @append(e, u); f:? = @flip(m); n:? = @append(f, m); o:? = @each_left(@append, e, n); c:i64 = @len(n);
+    r:? = @list(n, o, c);
+    return r;)", "list<?>"));
+  ASSERT_EQ(mixed.errors, "");
+  EXPECT_TRUE(mixed.outlined.flattened);
+  EXPECT_THAT(mixed.main(), testing::HasSubstr("@GPU.pick("));
+  EXPECT_THAT(mixed.main(), testing::Not(testing::HasSubstr("@flip(")));
+  expect_round_trip(mixed);
 }
 
 // --- Sizes as values, scatters ------------------------------------------------------------------------------------------------

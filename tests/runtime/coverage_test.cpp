@@ -547,6 +547,7 @@ void cells(std::vector<Case>& out) {
     add(Builtin::each, Builtin::unique, {t}, fmt::format("$r:? = @each(@unique, y_{});", column(t, 'd')), {"r"});
     const std::string lengths = fmt::format("$m:? = @each(@len, v); $n:? = @raze($m); $e:? = @raze(y_{}); ", column(t, 'd'));
     out.push_back({Builtin::gpu_cells, {t}, lengths + "$r:? = @GPU.cells($e, $n);", {"r"}});
+    out.push_back({Builtin::gpu_pick, {t}, lengths + "$l:? = @GPU.cells($e, $n); $c:i64 = @len($n); $k:i64 = @range($c); $i:i64 = @reverse($k); $r:? = @GPU.pick($i, $l, $l);", {"r"}});
     out.push_back({Builtin::gpu_cell_begins, {t}, lengths + "$r:? = @GPU.cell_begins($n);", {"r"}});
     out.push_back({Builtin::gpu_cell_numbers, {t}, lengths + "$r:? = @GPU.cell_numbers($n, $e); $s:? = @GPU.cell_numbers($n);", {"r", "s"}});
     add(Builtin::each_right, Builtin::index, {t},

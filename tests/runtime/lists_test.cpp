@@ -262,6 +262,43 @@ constexpr Row table[] = {
      "one:? = @min(nv); i:? = @unique(one); j:? = @plus(i, 1:i64); r:? = @each_right(@take, j, p); "
      "s:? = @each_right(@drop, j, p); z:? = @index(p, i); y:? = @replicate(j, p);",
      "r, s, z, y"},
+    {"append of cells of two types",
+     "r:? = @append(p, wp); s:? = @append(tp, r); a1:i64 = @len(s); b1:? = @append(s, s); c1:i64 = @len(b1);",
+     "r, s, a1, b1, c1"},
+    {"append of a vector of another type",
+     "r:? = @append(p, w); s:? = @append(tx, p); t:? = @append(r, s); u:? = @append(n, q);",
+     "r, s, t, u"},
+    {"append to known cells",
+     "l:? = @list(v, w); r:? = @append(l, p); s:? = @append(wp, l); t:? = @append(l, tx); a1:i64 = "
+     "@len(t); b1:? = @index(t, 2:i64); u:? = @append(x, l); m:? = @append(l, l);",
+     "r, s, t, a1, b1, u, m"},
+    {"flip and replicate of cells of several types",
+     "m:? = @append(p, wp); r:? = @flip(m); s:? = @replicate(2:i64, m); one:? = @min(nv); t:? = "
+     "@replicate(one, r); u:? = @append(s, t); a1:i64 = @len(u);",
+     "r, s, t, u, a1", true},
+    {"append of whole lists of other cells",
+     "r:? = @each_left(@append, p, wp); s:? = @each_right(@append, tp, r); t:? = @each(@len, s); "
+     "u:? = @append(r, r); z:? = @each_item(@append, r, p); y:? = @each_right(@append, r, p);",
+     "r, s, t, u, z, y", true},
+    {"lists of lists",
+     "g2:? = @each(@group, p); vv:? = @each(@values, g2); r:? = @flip(vv); s:? = @append(vv, r); "
+     "t:? = @replicate(2:i64, s); u:? = @append(vv, wp); z:? = @each_item(@append, vv, wp);",
+     "r, s, t, u, z"},
+    {"dicts of two kinds",
+     "r:? = @each(@group, p); s:? = @each(@group, wp); t:? = @append(r, s); z:? = @append(t, tp);",
+     "t, z"},
+    {"known cells for every cell",
+     "l:? = @list(v, w); r:? = @each_left(@append, p, l); s:? = @each_right(@append, l, wp);",
+     "r, s", true},
+    {"group and order of cells of several types",
+     "f:? = @each_left(@index, p, 0:i64); h:? = @each_left(@index, tp, 0:i64); m:? = @append(f, "
+     "h); g2:? = @group(m); f2:? = @keys(g2); r2:? = @values(g2); o:? = @order(m, 1:bool);",
+     "f2, r2, o", true},
+    {"directions of each cell",
+     "m:? = @each(@any, qp); r:? = @each_item(@order, p, m); s:? = @each_item(@order, tp, m); b1:bool = "
+     "@gt(nv, 0:i64); b2:bool = @any(b1); t:? = @each_left(@order, wp, b2); u:? = @each_right(@order, "
+     "0.5:f64, m); z:? = @each_right(@order, w, m);",
+     "r, s, t, u, z", true},
     {"each range of each", "i:? = @each(@range, n); r:? = @each_item(@index, p, i);", "r"},
 };
 
@@ -442,9 +479,13 @@ TEST(Lists, RandomPrograms) {
   }
   for (const auto& [what, times] : met) fmt::print("{} times {}\n", times, what);
   fmt::print("{} programs, {} with a fallback\n", last - first + 1, with_fallback);
-  // Ratchets: lists of cells of several types are put together on the host, and so is their work.
-  if (first == 1 && last == 60) EXPECT_LE(with_fallback, 9u);
-  if (first == 1 && last >= 200) EXPECT_LE(100 * with_fallback, 14u * last);
+  // Ratchets. What is left in more programs: known cells beside unknown ones, single values, lists of other lengths.
+  if (first == 1 && last == 60) {
+    EXPECT_EQ(with_fallback, 0u);
+  }
+  if (first == 1 && last >= 200) {
+    EXPECT_LE(100 * with_fallback, 3u * last);
+  }
 }
 
 }  // namespace
