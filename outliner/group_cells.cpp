@@ -9,8 +9,8 @@
 //   each(@len, p)                            each(@sum, each_right(@index, select(m, 1, 0), rows))
 //   each(@sum, p)                            each(@sum, each_right(@index, select(m, x, 0), rows))
 // The cells of a group's rows are all rows, each once: f sees the same elements, in another order. Zeros change no exact
-// sum. It is only done where something is kept, whose lengths would have to be counted, and where everything that reads
-// the rows of a group is a reduction or one of the above: otherwise the list is made anyhow.
+// sum. It is only done where everything that reads the rows of a group is a reduction or one of the above: otherwise
+// the list is made anyhow.
 // Cost: O(groups x statements). Leaves out: programs with control flow in main, variables with several assignments,
 // functions that may fail, extremes of kept elements, of which there may be none.
 #include <algorithm>
@@ -102,8 +102,8 @@ class GroupCells : Editing {
     const size_t variables = work_.variables.size();
     std::map<uint32_t, Cells> known;
     std::vector<Step> steps;
-    const auto reads_kept = [](const Step& step) { return step.kind == Step::count || step.kind == Step::add; };
-    if (!find_steps(place, rows, known, steps) || std::none_of(steps.begin(), steps.end(), reads_kept)) {
+    const auto is_work = [](const Step& step) { return step.kind != Step::keep; };
+    if (!find_steps(place, rows, known, steps) || std::none_of(steps.begin(), steps.end(), is_work)) {
       work_.variables.resize(variables);
       return false;
     }

@@ -353,8 +353,7 @@ TEST(Outliner, LibraryAndHostStatementsStayInMain) {
 // --- Lists --------------------------------------------------------------------------------------------------------------------
 
 TEST(Outliner, AggregatesOfGroupsAreOneKernel) {
-  Compiled c;
-  compile(c, program_text(std::string(load) + R"(
+  const std::string text = program_text(std::string(load) + R"(
     g:? = @group(d);
     k:? = @keys(g);
     i:? = @values(g);
@@ -372,7 +371,9 @@ TEST(Outliner, AggregatesOfGroupsAreOneKernel) {
     h:? = @mul(f, 0.5:f64);
     c:? = @list(u, h, m, q);
     r:? = @table((`d,`h,`m,`q):sym, c);
-    return r;)"));
+    return r;)");
+  Compiled c;
+  compile(c, text, {.lists = false});
   ASSERT_EQ(c.errors, "");
   ASSERT_EQ(c.outlined.kernels.size(), 2u) << c.main();
   EXPECT_EQ(c.kernel(0),
@@ -401,6 +402,18 @@ TEST(Outliner, AggregatesOfGroupsAreOneKernel) {
   EXPECT_THAT(c.kernel(1), HasSubstr("@mul(f, "));
   EXPECT_EQ(list.result_shapes[0], c.outlined.kernels[1].result_shapes[0]);
   expect_round_trip(c);
+
+  // Everything that reads the group's rows is a reduction, or becomes one: the product is made of whole columns.
+  Compiled on_columns;
+  compile(on_columns, text);
+  ASSERT_EQ(on_columns.errors, "");
+  EXPECT_THAT(on_columns.kernel(0), HasSubstr("@mul(v, w)"));
+  EXPECT_THAT(on_columns.kernel(0), HasSubstr("1:f64)"));
+  for (size_t k = 0; k < on_columns.outlined.kernels.size(); ++k) {
+    EXPECT_THAT(on_columns.kernel(k), Not(HasSubstr("@each_item")));
+    EXPECT_THAT(on_columns.kernel(k), Not(HasSubstr("@each_left")));
+  }
+  expect_round_trip(on_columns);
 }
 
 // What the groups' first rows have beside the groups' sums: one kernel, unless an operator shall take the place of the sums.

@@ -272,6 +272,36 @@ TEST(GroupForms, KeptElementsOfCells) {
             said(reference::run(program, tables, sources, nullptr)));
 }
 
+// Element-wise work on the cells of a group that is only reduced is work on columns: nothing lists the group's rows.
+TEST(GroupForms, WorkOnCellsThatAreReduced) {
+  const std::string text = R"(module m { import Builtin.*; def main() : ?, ?, ? {
+    k0:i64 = @range(500:i64); k:i64 = @mod(k0, 7:i64); x0:f64 = @mul(k0, 0.25:f64); x:f64 = @minus(x0, 3.0:f64);
+    y:i64 = @mul(k0, k0);
+    g:dict<i64,i64> = @group(k); first:i64 = @keys(g); rows:list<i64> = @values(g);
+    xs:list<f64> = @each_right(@index, x, rows); ys:list<i64> = @each_right(@index, y, rows);
+    products:list<f64> = @each_item(@mul, xs, ys); shifted:list<i64> = @each_left(@plus, ys, 3:i64);
+    a:list<f64> = @each(@sum, products); b:list<i64> = @each(@max, shifted);
+    s:f64 = @raze(a); m:i64 = @raze(b); by:i64 = @index(k, first);
+    return by, s, m; } })";
+  SourceManager sources;
+  DiagnosticSink sink;
+  Timings timings;
+  auto compiled = compile(sources.add("t.hir", text), sources, {.target = "sm_86"}, sink, timings);
+  ASSERT_TRUE(compiled.ok()) << render(sink, sources);
+  const std::string made = print(compiled->outlined.program, true);
+  EXPECT_EQ(made.find("@each_item"), std::string::npos) << made;
+  EXPECT_EQ(made.find("@each_left"), std::string::npos) << made;
+  const rndn::test::NoTables tables;
+  auto device = open_simulator("sm_86");
+  Engine engine(**device, tables);
+  auto plan = engine.plan(*compiled, sources, {.allow_fallback = false}, timings);
+  ASSERT_TRUE(plan.ok()) << plan.error().message;
+  std::vector<KernelReport> kernels;
+  EXPECT_EQ(said(engine.run(**plan, timings, nullptr, &kernels, nullptr)),
+            said(reference::run(compiled->program, tables, sources, nullptr)));
+  for (const KernelReport& k : kernels) EXPECT_EQ(k.name.find("rows"), std::string::npos) << k.name;
+}
+
 TEST(GroupForms, OnTheDevice) {
   const rndn::test::NoTables tables;
   for (uint64_t seed = 0; seed < 40; ++seed) {
