@@ -141,6 +141,13 @@ class Finder : Editing {
     const std::optional<Builtin> b = builtin(made->second);
     if (b == Builtin::compress) return is_of_columns(e.operands[1], operands[1]);
     if (b == Builtin::index) return is_of_columns(e.operands[0], operands[0]);
+    if (b == Builtin::raze) {  // of cells that a group gathers
+      const auto list = made_.find(operands[0].object);
+      if (is_none(operands[0].object) || list == made_.end() || builtin(list->second) != Builtin::each_right ||
+          applied_builtin(program_, call(list->second)) != Builtin::index)
+        return false;
+      return is_of_columns(call(list->second).operands[1], facts(list->second).operands[1]);
+    }
     return b && hir::row(*b).device == hir::Device::cpu;
   }
 

@@ -95,6 +95,17 @@ TEST(Sinks, RowsOfColumnsMayBeReadAsNumbers) {
   EXPECT_THAT(c.kernel(0), HasSubstr("@GPU.fold(k, @len, 0:i64, k);"));
 }
 
+// Texts of the cells of a group are a column's: what is grouped within each cell is folded.
+TEST(Sinks, TextsOfCellsAreOfColumns) {
+  test::Compiled c;
+  outline(c,
+          "g:? = @group(k); rows:? = @values(g); cells:? = @each_right(@index, t, rows); flat:? = @raze(cells);"
+          "n:? = @each(@len, rows); lengths:? = @raze(n); cell:? = @GPU.cell_numbers(lengths, flat);"
+          "ks:? = @list(cell, flat); h:? = @group(ks); inner:? = @values(h); e:? = @each(@len, inner);"
+          "s:? = @raze(e); z:? = @list(s); return z;");
+  EXPECT_THAT(c.outlined.folds, ElementsAre(1));
+}
+
 // They wrap, as the program says.
 TEST(Sinks, SumsAreOfTheTypeOfTheirValues) {
   test::Compiled c;

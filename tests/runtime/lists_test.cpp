@@ -27,6 +27,9 @@ constexpr const char* functions = R"(
   def largest_group(c:i64) : i64 {
     g:? = @group(c); r:list<i64> = @values(g); m:list<i64> = @each(@len, r);
     y:i64 = @raze(m); z:i64 = @max(y); return z; }
+  def commonest(c:sym) : i64 {
+    g:? = @group(c); r:list<i64> = @values(g); m:list<i64> = @each(@len, r);
+    y:i64 = @raze(m); z:i64 = @max(y); return z; }
   def sums_by_rest(c:i64) : i64 {
     k:i64 = @mod(c, 3:i64); g:? = @group(k); r:list<i64> = @values(g);
     p:list<i64> = @each_right(@index, c, r);
@@ -210,6 +213,7 @@ constexpr Row table[] = {
     {"function of cells", "r:? = @each(@twice, p); s:? = @each(@spread, p);", "r, s"},
     {"function: unique", "r:? = @each(@different, p); s:? = @raze(r);", "r, s"},
     {"function: group", "r:? = @each(@largest_group, p);", "r"},
+    {"function: sizes of groups of texts", "r:? = @each(@commonest, tp); s:? = @raze(r);", "r, s"},
     {"function: sums of groups",
      "r:? = @each(@sums_by_rest, p); s:? = @each(@len, r); t:? = @raze(r);", "r, s, t"},
     {"function: order, take", "r:? = @each(@top_two, p);", "r"},
