@@ -6,6 +6,7 @@
 #include <functional>
 
 #include "assembler/assemble.h"
+#include "libraries/operators/machine_code/code.h"
 #include "ptx/sums/exact_sum.h"
 #include "runtime/compiler/code_cache.h"
 #include "runtime/memory/result_memory.h"
@@ -50,7 +51,13 @@ Result<operators::Operators*> Engine::State::operators_for(const operators::Opti
     for (const assembler::KernelReport& k : made->kernels) library_instructions[k.name] = k.instructions;
     return std::move(made->cubin);
   };
-  operators.push_back({options, std::make_unique<operators::Operators>(device, make, options)});
+  auto find = [target, this](std::string_view kernel) -> std::optional<operators::KernelCode> {
+    const auto code = operators::find_code(target->name, kernel);
+    if (!code) return std::nullopt;
+    library_instructions[std::string(kernel)] = code->instructions;
+    return operators::KernelCode{code->block_size, code->cubin};
+  };
+  operators.push_back({options, std::make_unique<operators::Operators>(device, make, options, find)});
   return operators.back().operators.get();
 }
 

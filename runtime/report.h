@@ -17,7 +17,7 @@ struct KernelReport {
   uint32_t launches = 0;
   uint64_t ns = 0;           // device time of all launches
   uint64_t floor_bytes = 0;  // bytes that one launch must move at least
-  uint32_t late = 0;         // codes that launches of the run made: vectors came in forms that were not foreseen
+  uint32_t late = 0;         // codes that launches of the run made: outlined, for forms of vectors that were not foreseen
 };
 
 // One run of one program.

@@ -106,6 +106,19 @@ struct Launch {
   uint32_t first_mark = 0, last_mark = 0;  // Device::record_mark, around the launch
   uint64_t floor_bytes = 0;                // bytes that it must move at least
   uint32_t registers = 0, shared_bytes = 0;
+  bool is_late = false;  // its code was made for it, and not before
+};
+
+// A kernel whose code can be made before there is a device, for any target.
+struct ReadyKernel {
+  std::string name;  // tells everything that it is built for
+  uint32_t block_size = 0;
+  ptx::Module module;  // of it alone
+};
+std::vector<ReadyKernel> ready_kernels();
+struct KernelCode {
+  uint32_t block_size = 0;
+  std::span<const std::byte> cubin;
 };
 
 enum class Compare : uint8_t { eq, neq, lt, gt, leq, geq };
@@ -195,7 +208,9 @@ class Operators {
  public:
   // Turns a module into a cubin for the device's target.
   using Assemble = std::function<Result<std::vector<std::byte>>(const ptx::Module& module)>;
-  Operators(device::Device& device, Assemble assemble, const Options& options = {});
+  // Looks for the code of one of ready_kernels(), which lives as long as the object.
+  using FindCode = std::function<std::optional<KernelCode>(std::string_view name)>;
+  Operators(device::Device& device, Assemble assemble, const Options& options = {}, FindCode find = nullptr);
   ~Operators();
   Operators(const Operators&) = delete;
 

@@ -3,6 +3,7 @@
 
 #include "libraries/operators/fragments.h"
 #include "libraries/operators/operators.h"
+#include "libraries/operators/ready.h"
 
 namespace rndn::operators {
 
@@ -92,14 +93,8 @@ Result<Vector> launch_map(Library& library, const Kernel& kernel, const Vector& 
   return out;
 }
 
-}  // namespace
-
-Result<Vector> gather(Library& library, const Vector& codes, Type type, Address table, uint64_t entries,
-                      Memory& memory) {
-  if (!is_unsigned(codes.type) || is_float(type))
-    return Error{Fault::internal, "gather takes codes and a table of integers"};
-  const uint32_t bytes = width(type);
-  const Type from = codes.type;
+// Of elements of so many bytes, by codes.
+Library::Row gather_kernel(uint32_t bytes, Type from) {
   auto build = [bytes, from](ptx::Module& module, std::string_view name) {
     return build_map(module, name, true,
                      [bytes, from](Builder& b, Reg<U64> in, Reg<U64> out, Reg<U64> i, Reg<U64> table, Reg<U64> entries) {
@@ -119,14 +114,27 @@ Result<Vector> gather(Library& library, const Vector& codes, Type type, Address 
                        }
                      });
   };
-  ASSIGN_OR_RETURN(const Kernel* kernel, library.kernel(fmt::format("gather_{}_{}", bytes, type_name(from)), build));
-  const uint64_t arguments[] = {table, entries};
-  return launch_map(library, *kernel, codes, type, arguments, codes.capacity * (width(from) + bytes), memory);
+  return {fmt::format("gather_{}_{}", bytes, type_name(from)), build};
 }
 
-Result<Vector> convert(Library& library, const Vector& from, Type type, Memory& memory) {
-  if (from.type == type) return from;
-  const Type source = from.type;
+Library::Row decode_kernel(hir::BasicType type, const encodings::Stored& stored) {
+  auto build = [type, stored](ptx::Module& module, std::string_view name) {
+    const encodings::Encoding& form = encodings::find(stored);
+    const encodings::Stored plain{};
+    const encodings::Addressed& to = encodings::find_addressed(plain);
+    return build_map(module, name, false, [&](Builder& b, Reg<U64> in, Reg<U64> out, Reg<U64> i, Reg<U64>, Reg<U64>) {
+      encodings::Words w = form.fresh(b, type, stored);
+      form.clear(b, type, stored, w);
+      form.load(b, type, stored, form.place(b, type, stored, in, b.cvt<U32>(i)), 0, {}, w);
+      const encodings::Words x = form.decode(b, type, stored, w);
+      const At at(at_element(b, out, i, to.width(type, plain)));
+      to.store(b, type, plain, Space::global, at, {}, x);
+    });
+  };
+  return {fmt::format("decode_{}_{}", encodings::text(stored), hir::row(type).name), build};
+}
+
+Library::Row convert_kernel(Type source, Type type) {
   auto build = [source, type](ptx::Module& module, std::string_view name) {
     return build_map(module, name, false,
                      [source, type](Builder& b, Reg<U64> in, Reg<U64> out, Reg<U64> i, Reg<U64>, Reg<U64>) {
@@ -148,8 +156,50 @@ Result<Vector> convert(Library& library, const Vector& from, Type type, Memory& 
                        });
                      });
   };
-  ASSIGN_OR_RETURN(const Kernel* kernel,
-                   library.kernel(fmt::format("convert_{}_{}", type_name(source), type_name(type)), build));
+  return {fmt::format("convert_{}_{}", type_name(source), type_name(type)), build};
+}
+
+}  // namespace
+
+// Integers to others, and to doubles.
+void add_conversions(KernelRows& rows) {
+  for (Type to : {Type::i32, Type::u32, Type::i64, Type::f64})
+    for (Type from : {Type::i32, Type::u32, Type::i64})
+      if (from != to) rows.push_back(convert_kernel(from, to));
+}
+
+// Of integers that fit into fewer bytes, and of codes.
+void add_decodings(KernelRows& rows) {
+  for (const hir::BasicType type : {hir::BasicType::i32, hir::BasicType::i64})
+    for (uint32_t bytes = 1; bytes < encodings::plain_bytes(type); bytes *= 2)
+      for (const bool is_signed : {false, true}) {
+        const auto width = static_cast<uint8_t>(bytes);
+        rows.push_back(decode_kernel(type, {.kind = encodings::Kind::narrow, .bytes = width, .is_signed = is_signed}));
+      }
+  for (const uint8_t bytes : {1, 2})
+    rows.push_back(decode_kernel(hir::BasicType::str, {.kind = encodings::Kind::narrow, .bytes = bytes}));
+}
+
+void add_gathers(KernelRows& rows) {
+  for (uint32_t bytes : {1, 2, 4, 8})
+    for (Type codes : {Type::u8, Type::u16, Type::u32}) rows.push_back(gather_kernel(bytes, codes));
+}
+
+Result<Vector> gather(Library& library, const Vector& codes, Type type, Address table, uint64_t entries,
+                      Memory& memory) {
+  if (!is_unsigned(codes.type) || is_float(type))
+    return Error{Fault::internal, "gather takes codes and a table of integers"};
+  const uint32_t bytes = width(type);
+  const Type from = codes.type;
+  ASSIGN_OR_RETURN(const Kernel* kernel, library.kernel(gather_kernel(bytes, from)));
+  const uint64_t arguments[] = {table, entries};
+  return launch_map(library, *kernel, codes, type, arguments, codes.capacity * (width(from) + bytes), memory);
+}
+
+Result<Vector> convert(Library& library, const Vector& from, Type type, Memory& memory) {
+  if (from.type == type) return from;
+  const Type source = from.type;
+  ASSIGN_OR_RETURN(const Kernel* kernel, library.kernel(convert_kernel(source, type)));
   ASSIGN_OR_RETURN(Vector out, launch_map(library, *kernel, from, type, nullptr,
                                           from.capacity * (width(source) + width(type)), memory));
   // Bounds hold where the conversion keeps every value.
@@ -160,22 +210,9 @@ Result<Vector> convert(Library& library, const Vector& from, Type type, Memory& 
 
 Result<Vector> decode(Library& library, const Vector& from, hir::BasicType type, const encodings::Stored& stored,
                       Memory& memory) {
+  ASSIGN_OR_RETURN(const Kernel* kernel, library.kernel(decode_kernel(type, stored)));
   const encodings::Encoding& form = encodings::find(stored);
   const encodings::Stored plain{};
-  const encodings::Addressed& to = encodings::find_addressed(plain);
-  auto build = [&](ptx::Module& module, std::string_view name) {
-    return build_map(module, name, false,
-                     [&](Builder& b, Reg<U64> in, Reg<U64> out, Reg<U64> i, Reg<U64>, Reg<U64>) {
-                       encodings::Words w = form.fresh(b, type, stored);
-                       form.clear(b, type, stored, w);
-                       form.load(b, type, stored, form.place(b, type, stored, in, b.cvt<U32>(i)), 0, {}, w);
-                       const encodings::Words x = form.decode(b, type, stored, w);
-                       const At at(at_element(b, out, i, to.width(type, plain)));
-                       to.store(b, type, plain, Space::global, at, {}, x);
-                     });
-  };
-  ASSIGN_OR_RETURN(const Kernel* kernel,
-                   library.kernel(fmt::format("decode_{}_{}", encodings::text(stored), hir::row(type).name), build));
   const uint32_t bytes = encodings::plain_bytes(type);
   const uint64_t moved = from.capacity * bytes + form.bytes(type, stored, from.capacity);
   ASSIGN_OR_RETURN(Vector out, launch_map(library, *kernel, from, *type_of(type, plain), nullptr, moved, memory, bytes));

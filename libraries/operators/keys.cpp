@@ -9,6 +9,7 @@
 #include <bit>
 
 #include "libraries/operators/emit.h"
+#include "libraries/operators/ready.h"
 
 namespace rndn::operators {
 
@@ -204,6 +205,17 @@ Result<void> check_rows(const Rows& rows) {
   return {};
 }
 
+static Library::Row bounds_kernel(const std::vector<Source>& sources) {
+  return {"bounds_" + source_letters(sources),
+          [sources](ptx::Module& m, std::string_view entry) { return build_bounds(m, entry, sources); }};
+}
+
+// Of how many rows there are alone, and of one column.
+void add_bounds(KernelRows& rows) {
+  rows.push_back(bounds_kernel({}));
+  for (Source source : all_sources) rows.push_back(bounds_kernel({source}));
+}
+
 Result<uint64_t> find_bounds(Library& library, const Rows& rows, std::vector<Part>& parts, Memory& memory) {
   std::vector<Part*> unknown;
   for (Part& p : parts)
@@ -218,20 +230,16 @@ Result<uint64_t> find_bounds(Library& library, const Rows& rows, std::vector<Par
   for (size_t batch = 0; batch < batches; ++batch) {
     const size_t first = batch * bounds_parts, count = std::min<size_t>(bounds_parts, unknown.size() - first);
     std::vector<Source> sources;
-    std::string name = "bounds_";
     Arguments a;
     a.add(rows.capacity).add(rows.size_slot).add(scratch).add(out);
     uint64_t bytes = 0;
     for (size_t k = 0; k < count; ++k) {
       const Part& p = *unknown[first + k];
       sources.push_back(p.source);
-      name += static_cast<char>(p.source);
       add_part(a, p);
       bytes += is_wide(p.source) ? 8 : 4;
     }
-    ASSIGN_OR_RETURN(const Kernel* kernel, library.kernel(name, [&](ptx::Module& m, std::string_view entry) {
-      return build_bounds(m, entry, sources);
-    }));
+    ASSIGN_OR_RETURN(const Kernel* kernel, library.kernel(bounds_kernel(sources)));
     const uint64_t tile = bounds_block * bounds_unroll;
     const uint32_t grid = count ? library.grid(*kernel, (rows.capacity + tile - 1) / tile) : 1;
     RETURN_IF_ERROR(library.launch(*kernel, grid, a, rows.capacity * bytes));
@@ -281,6 +289,11 @@ bool is_wide(Source source) { return source == Source::u64 || source == Source::
 std::string source_letters(std::span<const Part> parts) {
   std::string s;
   for (const Part& p : parts) s += static_cast<char>(p.source);
+  return s;
+}
+std::string source_letters(std::span<const Source> sources) {
+  std::string s;
+  for (Source source : sources) s += static_cast<char>(source);
   return s;
 }
 

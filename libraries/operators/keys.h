@@ -104,5 +104,6 @@ ptx::Reg<ptx::U64> load_bytes(ptx::Builder& b, ptx::Reg<ptx::U64> at, ptx::Reg<p
 ptx::Reg<ptx::U64> load_text_word(ptx::Builder& b, ptx::Reg<ptx::U64> at, ptx::Reg<ptx::U32> first,
                                   ptx::Reg<ptx::U32> length);
 std::string source_letters(std::span<const Part> parts);
+std::string source_letters(std::span<const Source> sources);
 
 }  // namespace rndn::operators

@@ -1,6 +1,7 @@
 #include "libraries/operators/library.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "libraries/base/errors/check.h"
 
@@ -11,15 +12,29 @@ Library::~Library() {
   if (zeroed_) (void)device_.free(zeroed_);
 }
 
-Result<const Kernel*> Library::kernel(std::string_view name, const Build& build) {
-  if (auto known = kernels_.find(name); known != kernels_.end()) return &known->second;
+ptx::Module Library::new_module() {
   ptx::Module module;
   module.version = 60;
   module.target = 60;
+  return module;
+}
+
+Result<const Kernel*> Library::kernel(std::string_view name, const Build& build) {
+  if (auto known = kernels_.find(name); known != kernels_.end()) return &known->second;
   Kernel made;
   made.name = name;
-  made.block_size = build(module, name);
-  ASSIGN_OR_RETURN(std::vector<std::byte> cubin, assemble_(module));
+  std::vector<std::byte> own;
+  std::span<const std::byte> cubin;
+  if (const auto ready = find_ ? find_(name) : std::nullopt) {
+    made.block_size = ready->block_size;
+    cubin = ready->cubin;
+  } else {
+    ptx::Module module = new_module();
+    made.block_size = build(module, name);
+    made.is_late = true;
+    ASSIGN_OR_RETURN(own, assemble_(module));
+    cubin = own;
+  }
   ASSIGN_OR_RETURN(device::ModuleHandle loaded, device_.load_module(cubin));
   modules_.push_back(loaded);
   ASSIGN_OR_RETURN(made.handle, device_.find_kernel(loaded, made.name));
@@ -44,10 +59,12 @@ uint32_t Library::grid(const Kernel& kernel, uint64_t tiles) const {
 
 Result<void> Library::launch(const Kernel& kernel, uint32_t grid, const Arguments& arguments, uint64_t floor_bytes,
                              uint32_t dynamic_shared) {
+  const auto known = kernels_.find(kernel.name);
   Launch report{.kernel = kernel.name,
                 .floor_bytes = floor_bytes,
                 .registers = kernel.info.registers,
-                .shared_bytes = kernel.info.shared_bytes + dynamic_shared};
+                .shared_bytes = kernel.info.shared_bytes + dynamic_shared,
+                .is_late = std::exchange(known->second.is_late, false)};
   if (measure) {
     ASSIGN_OR_RETURN(report.first_mark, device_.record_mark());
   }

@@ -1,4 +1,5 @@
-// The kernels of the operators: built, assembled and loaded on first use, kept as long as the object. Private to this folder.
+// The kernels of the operators: loaded on first use, and built and assembled where their code is not there (ready.h); kept as long as the
+// object. Private to this folder.
 //
 //   ASSIGN_OR_RETURN(const Kernel* histogram, library.kernel("histogram_u64", [](ptx::Module& m, std::string_view name) { ... }));
 //   Arguments a;
@@ -27,6 +28,7 @@ struct Kernel {
   uint32_t block_size = 256;  // threads
   device::KernelInfo info;
   uint32_t resident_blocks = 1;  // of the whole device at once: a persistent grid has no more
+  bool is_late = false;          // until its first launch is reported: it was made when it was asked for
 };
 
 struct Arguments {
@@ -42,13 +44,21 @@ class Library {
   // Adds the entry `name` to the module; gives its block size.
   using Build = std::function<uint32_t(ptx::Module& module, std::string_view name)>;
 
-  Library(device::Device& device, Operators::Assemble assemble) : device_(device), assemble_(std::move(assemble)) {}
+  struct Row {
+    std::string name;
+    Build build;
+  };
+
+  Library(device::Device& device, Operators::Assemble assemble, Operators::FindCode find = nullptr)
+      : device_(device), assemble_(std::move(assemble)), find_(std::move(find)) {}
   ~Library();
   Library(const Library&) = delete;
 
   device::Device& device() const { return device_; }
   // The pointer lives as long as the library.
   Result<const Kernel*> kernel(std::string_view name, const Build& build);
+  Result<const Kernel*> kernel(const Row& row) { return kernel(row.name, row.build); }
+  static ptx::Module new_module();  // without a kernel yet
   // Blocks for `tiles` pieces of work: at least one, at most what runs at once.
   uint32_t grid(const Kernel& kernel, uint64_t tiles) const;
   Result<void> launch(const Kernel& kernel, uint32_t grid, const Arguments& arguments, uint64_t floor_bytes = 0,
@@ -65,6 +75,7 @@ class Library {
  private:
   device::Device& device_;
   Operators::Assemble assemble_;
+  Operators::FindCode find_;  // may be null
   std::map<std::string, Kernel, std::less<>> kernels_;
   std::vector<device::ModuleHandle> modules_;
   Address zeroed_ = 0;

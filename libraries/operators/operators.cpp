@@ -59,8 +59,8 @@ struct Operators::State {
   Options options;
 };
 
-Operators::Operators(device::Device& device, Assemble assemble, const Options& options)
-    : state_(new State{Library(device, std::move(assemble)), options}) {
+Operators::Operators(device::Device& device, Assemble assemble, const Options& options, FindCode find)
+    : state_(new State{Library(device, std::move(assemble), std::move(find)), options}) {
   state_->library.options = options;
 }
 Operators::~Operators() = default;

@@ -13,6 +13,7 @@
 #include "libraries/base/numbers/running_sums.h"
 #include "libraries/operators/groups/accumulate.h"
 #include "libraries/operators/operators.h"
+#include "libraries/operators/ready.h"
 
 namespace rndn::operators {
 
@@ -167,15 +168,18 @@ void scan_ranges(Builder& b, const Shape& shape) {
   b.ret();
 }
 
+Library::Row scan_kernel(const Shape& shape) {
+  return {shape.name(), [shape](ptx::Module& module, std::string_view name) {
+            Builder b(module, std::string(name));
+            with_held(shape.held, [&]<class T>() { scan_ranges<T>(b, shape); });
+            b.finish();
+            return block_threads;
+          }};
+}
+
 Result<void> launch(Library& library, const Shape& shape, const Vector& x, const Vector& starts,
                     uint64_t ranges, Address totals, Address flags, const Vector& out) {
-  ASSIGN_OR_RETURN(const Kernel* kernel,
-                   library.kernel(shape.name(), [&](ptx::Module& module, std::string_view name) {
-                     Builder b(module, std::string(name));
-                     with_held(shape.held, [&]<class T>() { scan_ranges<T>(b, shape); });
-                     b.finish();
-                     return block_threads;
-                   }));
+  ASSIGN_OR_RETURN(const Kernel* kernel, library.kernel(scan_kernel(shape)));
   Arguments a;
   a.add(x.capacity)
       .add(x.size_slot)
@@ -210,6 +214,18 @@ Result<void> scan_into(Library& library, Shape shape, const Vector& x, const Vec
 }
 
 }  // namespace
+
+// Sums of flags, integers and doubles, bounds of integers: of many rows, and of few.
+void add_scans(KernelRows& rows) {
+  const auto add = [&](Scan operation, Type from, Type to) {
+    for (const auto& [stores, carries] : {std::pair(false, false), {true, false}, {true, true}})
+      rows.push_back(scan_kernel({from, to, held_of(operation, from), op_of(operation), stores, carries}));
+  };
+  for (Type from : {Type::u8, Type::i32, Type::i64}) add(Scan::sum, from, Type::i64);
+  add(Scan::sum, Type::f64, Type::f64);
+  for (Scan operation : {Scan::min, Scan::max})
+    for (Type type : {Type::i32, Type::i64}) add(operation, type, type);
+}
 
 Result<void> scan_sums(Library& library, const Vector& x, const Vector& starts, const Vector& out,
                        Memory& memory) {

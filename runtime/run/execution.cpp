@@ -597,6 +597,7 @@ Result<void> Run::wait() {
         report->instructions = known->second;
     }
     ++report->launches;
+    report->late += l.is_late;
     report->floor_bytes = std::max(report->floor_bytes, l.floor_bytes);
     if (!measured) continue;
     ASSIGN_OR_RETURN(const uint64_t ns, time(Phase::library, l.first_mark, l.last_mark, l.kernel));

@@ -44,5 +44,51 @@ TEST(LibraryTest, BuildsAKernelOnceAndLaunchesItOften) {
   EXPECT_LT(library.launches[2].first_mark, library.launches[2].last_mark);
 }
 
+uint32_t build_count(ptx::Module& module, std::string_view name) {
+  ptx::Builder b(module, std::string(name));
+  auto counter = b.parameter<ptx::U64>("counter");
+  b.atom<ptx::U32>(ptx::AtomicOp::add, ptx::Space::global, ptx::Address(b.ld_param(counter)), 1);
+  b.ret();
+  b.finish();
+  return 64;
+}
+
+// Code that is there is launched as it is; what is not there is late once, at the launch that it was made for.
+TEST(LibraryTest, TakesCodeThatIsThere) {
+  test::Bench bench("sm_86");
+  Timings timings;
+  int assembled = 0;
+  const auto assemble = [&](const ptx::Module& module) -> Result<std::vector<std::byte>> {
+    ++assembled;
+    assembler::Options options;
+    options.target = isa::find_target("sm_86");
+    ASSIGN_OR_RETURN(assembler::Assembled made, assembler::assemble(module, options, timings));
+    return std::move(made.cubin);
+  };
+  ptx::Module module = Library::new_module();
+  const uint32_t block_size = build_count(module, "there");
+  const std::vector<std::byte> cubin = *assemble(module);
+  assembled = 0;
+  Library library(*bench.device, assemble, [&](std::string_view name) -> std::optional<KernelCode> {
+    if (name != "there") return std::nullopt;
+    return KernelCode{block_size, cubin};
+  });
+  const Vector counter = bench.put<int32_t>(Type::i32, {0});
+  for (const char* name : {"there", "elsewhere", "there", "elsewhere"}) {
+    auto kernel = library.kernel(name, [](ptx::Module& to, std::string_view called) {
+      EXPECT_EQ(called, "elsewhere");
+      return build_count(to, called);
+    });
+    ASSERT_TRUE(kernel.ok()) << kernel.error().message;
+    EXPECT_EQ((*kernel)->block_size, 64u);
+    ASSERT_TRUE(library.launch(**kernel, 1, Arguments().add(counter.data)).ok());
+  }
+  EXPECT_EQ(bench.get<int32_t>(counter), (std::vector<int32_t>{4 * 64}));
+  EXPECT_EQ(assembled, 1);
+  std::vector<bool> late;
+  for (const Launch& l : library.launches) late.push_back(l.is_late);
+  EXPECT_EQ(late, (std::vector<bool>{false, true, false, false}));
+}
+
 }  // namespace
 }  // namespace rndn::operators

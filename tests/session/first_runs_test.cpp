@@ -6,7 +6,9 @@
 #include <gtest/gtest.h>
 
 #include "libraries/base/system/files.h"
+#include "runtime/data/sources.h"
 #include "runtime/session/session.h"
+#include "ssb/source.h"
 #include "tests/planner/support.h"
 #include "tpch/source.h"
 
@@ -69,6 +71,44 @@ TEST(FirstRuns, HaveTheCodeThatWasForeseen) {
   EXPECT_LE(made.again, 1u) << "q13 groups what a join by an operator leaves";
   EXPECT_GE(made.launched, 100u) << "what was foreseen ran";
   EXPECT_EQ(first_runs(2, late), made) << "it hangs on the number of threads";
+}
+
+// The code of kernels of operators comes with the program. What is still assembled is counted, whoever has it in files.
+TEST(FirstRuns, AssembleNoKernelOfOperators) {
+  REQUIRE_PLANNER();
+  const auto open = [](const data::Scheme& scheme) {
+    return data::open_source({.data = fmt::format("{}:0.01", scheme.name)}, {&scheme, 1}, {.progress = false});
+  };
+  auto tpch_tables = open(tpch::scheme), ssb_tables = open(ssb::scheme);
+  ASSERT_TRUE(tpch_tables && ssb_tables);
+  auto device = DeviceChoice::start("sim", "", [](const std::string&) {});
+  ASSERT_TRUE(device);
+  Session session(*tpch_tables, *std::move(device),
+                  SessionOptions{.planner = installed(), .say = [](const std::string&) {}});
+  std::vector<std::string> late;
+  size_t launched = 0;
+  const auto run = [&](const std::string& name, const std::string& text) {
+    RunOptions options;
+    options.reports = true;
+    const auto outcome = session.run(split_sql("q", "q.sql", text)[0], options);
+    ASSERT_TRUE(outcome) << name << ": " << outcome.error().message;
+    for (const KernelReport& k : outcome->reports[0].kernels) {
+      if (k.kind == "outlined") continue;
+      launched += k.launches;
+      if (k.late) late.push_back(name + " " + k.name);
+    }
+  };
+  const auto run_file = [&](const std::string& name) {
+    const auto text = read_file(fmt::format("{}/{}.sql", RNDN_SOURCE_DIR, name));
+    ASSERT_TRUE(text) << text.error().message;
+    run(name, *text);
+  };
+  for (int query = 1; query <= 22; ++query) run_file(fmt::format("tpch/sql/q{:02}", query));
+  for (const char* renewed : {"customer", "part", "supplier"}) ASSERT_TRUE(session.set_source(*ssb_tables, renewed));
+  for (const auto& [flight, queries] : {std::pair(1, 3), {2, 3}, {3, 4}, {4, 3}})
+    for (int query = 1; query <= queries; ++query) run_file(fmt::format("ssb/sql/q{}.{}", flight, query));
+  EXPECT_EQ(late.size(), 0u) << fmt::format("{}", fmt::join(late, "\n"));
+  EXPECT_GE(launched, 60u);
 }
 
 // A group that is foreseen to be no fold may have been all that the program's kernels did.

@@ -14,6 +14,7 @@
 #include "libraries/operators/groups/few_groups.h"
 #include "libraries/operators/groups/hash_groups.h"
 #include "libraries/operators/operators.h"
+#include "libraries/operators/ready.h"
 #include "libraries/operators/groups/segments.h"
 #include "libraries/operators/sort/small_sort.h"
 
@@ -106,9 +107,22 @@ uint32_t build_finish(ptx::Module& module, std::string_view name, Held held, boo
   return block;
 }
 
+Library::Row finish_kernel(Held held, bool divide, Type type) {
+  return {fmt::format("finish_{}_{}{}", static_cast<int>(held), type_name(type), divide ? "_divide" : ""),
+          [held, divide, type](ptx::Module& m, std::string_view entry) {
+            return build_finish(m, entry, held, divide, type);
+          }};
+}
+
 Vector exact(Type type, Address data, uint64_t n) { return {.type = type, .data = data, .capacity = n}; }
 
 }  // namespace
+
+// Averages, and sums of 32 bits.
+void add_finishes(KernelRows& rows) {
+  for (Held held : {Held::s64, Held::f64}) rows.push_back(finish_kernel(held, true, Type::f64));
+  rows.push_back(finish_kernel(Held::s64, false, Type::i32));
+}
 
 bool can_aggregate(Reduce reduce, Type type, Type result) {
   const bool is_text = type == Type::u32, is_bool = type == Type::u8;
@@ -289,11 +303,7 @@ Result<Aggregates> aggregate(Library& library, std::span<const Vector> keys, std
     ASSIGN_OR_RETURN(v.data, memory.result(width(v.type) * std::max<uint64_t>(groups, 1)));
     out.results.push_back(v);
     if (groups == 0) continue;
-    const std::string name =
-        fmt::format("finish_{}_{}{}", static_cast<int>(held), type_name(v.type), plan.divide ? "_divide" : "");
-    ASSIGN_OR_RETURN(const Kernel* kernel, library.kernel(name, [&](ptx::Module& m, std::string_view entry) {
-      return build_finish(m, entry, held, plan.divide, v.type);
-    }));
+    ASSIGN_OR_RETURN(const Kernel* kernel, library.kernel(finish_kernel(held, plan.divide, v.type)));
     Arguments a;
     a.add(groups).add(raw[plan.value]).add(raw[plan.count]).add(v.data);
     RETURN_IF_ERROR(library.launch(*kernel, library.grid(*kernel, tiles_for(groups, block)), a,

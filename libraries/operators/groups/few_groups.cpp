@@ -13,6 +13,7 @@
 #include <algorithm>
 
 #include "libraries/base/numbers/gpu_limits.h"
+#include "libraries/operators/ready.h"
 
 namespace rndn::operators {
 
@@ -182,8 +183,10 @@ uint64_t tables_bytes(const AggregateShape& shape, uint64_t groups, uint64_t thr
 }
 uint64_t numbers_bytes(const Word& word) { return (range_of(word) * 4 + 15) / 16 * 16; }
 
+constexpr uint32_t thread_counts[] = {128, 64, 32};
+
 uint32_t threads_for(const AggregateShape& shape, const Word& word, uint64_t groups) {
-  for (uint32_t threads : {128u, 64u, 32u})
+  for (uint32_t threads : thread_counts)
     if (numbers_bytes(word) + tables_bytes(shape, groups, threads) <= shared_bytes) return threads;
   return 0;
 }
@@ -459,16 +462,42 @@ bool may_be_few(std::span<const Word> words) {
   return true;
 }
 
+namespace {
+
+Library::Row keys_kernel(const std::vector<Source>& sources) {
+  return {"few_keys_" + source_letters(sources),
+          [sources](ptx::Module& m, std::string_view entry) { return build_keys(m, entry, sources); }};
+}
+Library::Row few_kernel(const std::vector<Source>& sources, const AggregateShape& shape, uint32_t threads) {
+  return {fmt::format("few{}_{}{}", threads, source_letters(sources), shape.name()),
+          [sources, shape, threads](ptx::Module& m, std::string_view entry) {
+            return build_few(m, entry, sources, shape, threads);
+          }};
+}
+Library::Row finish_kernel(const AggregateShape& shape) {
+  return {"few_finish" + shape.name(),
+          [shape](ptx::Module& m, std::string_view entry) { return build_finish(m, entry, shape); }};
+}
+
+}  // namespace
+
+// Counts by one column of integers.
+void add_few_groups(KernelRows& rows) {
+  const AggregateShape count{{}, {{Accumulator::count, Held::s64, 0}}};
+  for (Source source : {Source::u8, Source::u16, Source::u32}) {
+    rows.push_back(keys_kernel({source}));
+    for (uint32_t threads : thread_counts) rows.push_back(few_kernel({source}, count, threads));
+  }
+  rows.push_back(finish_kernel(count));
+}
+
 Result<FewKeys> number_keys(Library& library, const Rows& rows, const Word& word, Memory& memory) {
   FewKeys out;
   ASSIGN_OR_RETURN(out.numbers, memory.temporary(4 * most_few_keys));
   ASSIGN_OR_RETURN(device::Mapped found, memory.mapped(16));
   ASSIGN_OR_RETURN(Address zeroed, library.zeroed());
   const std::vector<Source> sources = sources_of(word);
-  ASSIGN_OR_RETURN(const Kernel* kernel, library.kernel("few_keys_" + source_letters(word.parts),
-                                                        [&](ptx::Module& m, std::string_view entry) {
-                                                          return build_keys(m, entry, sources);
-                                                        }));
+  ASSIGN_OR_RETURN(const Kernel* kernel, library.kernel(keys_kernel(sources)));
   Arguments a;
   a.add(rows.capacity).add(rows.size_slot).add(range_of(word)).add(zeroed + present_at).add(zeroed + ticket_at);
   a.add(out.numbers).add(found.address);
@@ -492,10 +521,7 @@ Result<void> reduce_few(Library& library, const AggregateInput& input, const Wor
   const AggregateShape& shape = input.shape;
   const uint32_t threads = threads_for(shape, word, keys.groups);
   const std::vector<Source> sources = sources_of(word);
-  const std::string name = fmt::format("few{}_{}{}", threads, source_letters(word.parts), shape.name());
-  ASSIGN_OR_RETURN(const Kernel* few, library.kernel(name, [&](ptx::Module& m, std::string_view entry) {
-    return build_few(m, entry, sources, shape, threads);
-  }));
+  ASSIGN_OR_RETURN(const Kernel* few, library.kernel(few_kernel(sources, shape, threads)));
   const uint64_t shared = numbers_bytes(word) + tables_bytes(shape, keys.groups, threads);
   ASSIGN_OR_RETURN(uint32_t blocks,
                    library.device().blocks_per_multiprocessor(few->handle, threads, static_cast<uint32_t>(shared)));
@@ -517,10 +543,7 @@ Result<void> reduce_few(Library& library, const AggregateInput& input, const Wor
   if (shape.sums_floats()) a.add(input.sum_flags);
   RETURN_IF_ERROR(
       library.launch(*few, static_cast<uint32_t>(grid), a, keys.rows * bytes, static_cast<uint32_t>(shared)));
-  ASSIGN_OR_RETURN(const Kernel* finish,
-                   library.kernel("few_finish" + shape.name(), [&](ptx::Module& m, std::string_view entry) {
-                     return build_finish(m, entry, shape);
-                   }));
+  ASSIGN_OR_RETURN(const Kernel* finish, library.kernel(finish_kernel(shape)));
   Arguments c;
   c.add(grid).add(keys.groups).add(first);
   for (Address at : partials) c.add(at);

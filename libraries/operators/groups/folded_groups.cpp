@@ -14,6 +14,7 @@
 #include "libraries/operators/emit.h"
 #include "libraries/operators/fragments.h"
 #include "libraries/operators/operators.h"
+#include "libraries/operators/ready.h"
 
 namespace rndn::operators {
 
@@ -140,17 +141,30 @@ uint32_t build_take(ptx::Module& module, std::string_view name,
   return block;
 }
 
+Library::Row collect_kernel(size_t words) {
+  return {fmt::format("fold_collect{}", words),
+          [words](ptx::Module& m, std::string_view entry) { return build_collect(m, entry, words); }};
+}
+Library::Row take_kernel(const std::vector<FoldedColumn>& columns) {
+  std::string name = "fold_take_";
+  for (const FoldedColumn& c : columns) name += c.flip ? (c.bytes == 4 ? 'x' : 'y') : (c.bytes == 4 ? '4' : '8');
+  return {std::move(name),
+          [columns](ptx::Module& m, std::string_view entry) { return build_take(m, entry, columns); }};
+}
+
 }  // namespace
+
+// Of up to three words, and of up to three sums or counts.
+void add_folded_groups(KernelRows& rows) {
+  for (size_t count = 1; count <= 3; ++count)
+    rows.insert(rows.end(), {collect_kernel(count), take_kernel(std::vector<FoldedColumn>(count))});
+}
 
 Result<FoldedGroups> folded_groups(Library& library, const Folded& from, Memory& memory) {
   const size_t words = from.greatest.size();
   CHECK(words > 0 && words <= most_words);
   CHECK(!from.report || from.slots <= Folded::most_unwaited);
-  ASSIGN_OR_RETURN(const Kernel* collect,
-                   library.kernel(fmt::format("fold_collect{}", words),
-                                  [&](ptx::Module& m, std::string_view entry) {
-                                    return build_collect(m, entry, words);
-                                  }));
+  ASSIGN_OR_RETURN(const Kernel* collect, library.kernel(collect_kernel(words)));
   ASSIGN_OR_RETURN(Address zeroed, library.zeroed());
   const uint64_t tiles = tiles_for(from.slots, tile_slots);
   ASSIGN_OR_RETURN(const Address counts, memory.temporary(8 * tiles));
@@ -195,13 +209,7 @@ Result<FoldedGroups> folded_groups(Library& library, const Folded& from, Memory&
   constexpr bool up[most_words] = {true, true, true, true, true, true, true, true};
   ASSIGN_OR_RETURN(const Vector order,
                    operators::order(library, keys, std::span(up).first(words), memory));
-  std::string name = "fold_take_";
-  for (const FoldedColumn& c : from.columns)
-    name += c.flip ? (c.bytes == 4 ? 'x' : 'y') : (c.bytes == 4 ? '4' : '8');
-  ASSIGN_OR_RETURN(const Kernel* take,
-                   library.kernel(name, [&](ptx::Module& m, std::string_view entry) {
-                     return build_take(m, entry, from.columns);
-                   }));
+  ASSIGN_OR_RETURN(const Kernel* take, library.kernel(take_kernel(from.columns)));
   Arguments b;
   b.add(size).add(slots).add(order.data);
   for (size_t c = 0; c < from.columns.size(); ++c) b.add(from.columns[c].data).add(out.columns[c]);

@@ -15,6 +15,7 @@
 
 #include "libraries/operators/emit.h"
 #include "libraries/operators/fragments.h"
+#include "libraries/operators/ready.h"
 
 namespace rndn::operators {
 
@@ -179,6 +180,8 @@ void find_slot(Builder& b, const SlotSearch& s, LabelId missing, const CompareRo
   b.bra(missing);
   b.bind(found);
 }
+
+void add_slot_numbers(KernelRows& rows) { rows.push_back({"group_number", build_number}); }
 
 Result<NumberedSlots> number_slots(Library& library, uint64_t n, uint64_t most, uint64_t growth,
                                    const std::function<Result<void>(const SlotTable&)>& fill, Memory& memory) {

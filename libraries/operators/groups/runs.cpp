@@ -9,6 +9,7 @@
 #include "libraries/operators/groups/runs.h"
 
 #include "libraries/operators/emit.h"
+#include "libraries/operators/ready.h"
 
 namespace rndn::operators {
 
@@ -167,27 +168,33 @@ uint32_t build_flags(ptx::Module& module, std::string_view name, std::span<const
   return block;
 }
 
+Library::Row flags_kernel(const std::vector<Source>& sources, From from, bool mark, bool more) {
+  return {fmt::format("flags_{}_{}{}{}", static_cast<int>(from), source_letters(sources), mark ? "_mark" : "",
+                      more ? "_more" : ""),
+          [sources, from, mark, more](ptx::Module& m, std::string_view entry) {
+            return build_flags(m, entry, sources, from, mark, more);
+          }};
+}
+
 Result<void> launch_flags(Library& library, std::span<const Part> parts, From from, bool mark, bool more,
                           const Sorted& sorted, Address data, Address flags, uint64_t n) {
   std::vector<Source> sources;
   for (const Part& p : parts) sources.push_back(p.source);
-  const std::string name = fmt::format("flags_{}_{}{}{}", static_cast<int>(from), source_letters(parts),
-                                       mark ? "_mark" : "", more ? "_more" : "");
-  ASSIGN_OR_RETURN(const Kernel* kernel, library.kernel(name, [&](ptx::Module& m, std::string_view entry) {
-    return build_flags(m, entry, sources, from, mark, more);
-  }));
+  ASSIGN_OR_RETURN(const Kernel* kernel, library.kernel(flags_kernel(sources, from, mark, more)));
   Arguments a;
   a.add(n).add(sorted.rows).add(data).add(flags);
   for (const Part& p : parts) add_part(a, p);
   return library.launch(*kernel, library.grid(*kernel, (n + block - 1) / block), a, n);
 }
 
+Library::Row runs_kernel(From from, To to) {
+  return {fmt::format("runs_{}_{}", static_cast<int>(from), static_cast<int>(to)),
+          [from, to](ptx::Module& m, std::string_view entry) { return build_runs(m, entry, from, to); }};
+}
+
 Result<void> launch_runs(Library& library, From from, To to, const Sorted& sorted, Address data, Address words,
                          uint64_t n, Address first, Address offsets, Address found) {
-  const std::string name = fmt::format("runs_{}_{}", static_cast<int>(from), static_cast<int>(to));
-  ASSIGN_OR_RETURN(const Kernel* kernel, library.kernel(name, [&](ptx::Module& m, std::string_view entry) {
-    return build_runs(m, entry, from, to);
-  }));
+  ASSIGN_OR_RETURN(const Kernel* kernel, library.kernel(runs_kernel(from, to)));
   ASSIGN_OR_RETURN(Address zeroed, library.zeroed());
   const uint64_t tiles = run_words(n), bytes = from == From::flags ? 1 : from == From::keys64 ? 8 : 4;
   Arguments a;
@@ -223,6 +230,13 @@ Result<uint64_t> count_runs(Library& library, From from, To to, const Sorted& so
   return *static_cast<const uint64_t*>(found.host);
 }
 }  // namespace
+
+void add_runs(KernelRows& rows) {
+  for (From from : {From::keys32, From::keys64, From::flags})
+    for (To to : {To::groups, To::ranks, To::positions}) rows.push_back(runs_kernel(from, to));
+  for (From from : {From::keys32, From::keys64})
+    for (bool mark : {false, true}) rows.push_back(flags_kernel({}, from, mark, false));
+}
 
 Result<uint64_t> find_runs(Library& library, const Sorted& sorted, std::span<const Part> parts, uint64_t n,
                            Address first, Address offsets, Memory& memory) {

@@ -12,6 +12,7 @@
 #include "libraries/operators/groups/segments.h"
 
 #include "libraries/operators/groups/runs.h"
+#include "libraries/operators/ready.h"
 
 namespace rndn::operators {
 
@@ -377,6 +378,21 @@ uint32_t build_cells(ptx::Module& module, std::string_view name, const Aggregate
   return block;
 }
 
+Library::Row segments_kernel(From from, bool gather, const AggregateShape& shape) {
+  return {fmt::format("segments_{}{}{}", static_cast<int>(from), gather ? "_gather" : "", shape.name()),
+          [from, gather, shape](ptx::Module& m, std::string_view entry) {
+            return build_segments(m, entry, from, gather, shape);
+          }};
+}
+Library::Row boundaries_kernel(const AggregateShape& shape) {
+  return {"boundaries" + shape.name(),
+          [shape](ptx::Module& m, std::string_view entry) { return build_boundaries(m, entry, shape); }};
+}
+Library::Row cells_kernel(const AggregateShape& shape) {
+  return {"cells" + shape.name(),
+          [shape](ptx::Module& m, std::string_view entry) { return build_cells(m, entry, shape); }};
+}
+
 uint64_t bytes_of(const AggregateShape& shape) {
   uint64_t bytes = 0;
   for (Type type : shape.columns) bytes += width(type);
@@ -384,6 +400,29 @@ uint64_t bytes_of(const AggregateShape& shape) {
 }
 
 }  // namespace
+
+// One figure of groups, or both bounds, of integers as columns hold them.
+void add_aggregates(KernelRows& rows) {
+  constexpr auto add = Accumulator::add, min = Accumulator::min, max = Accumulator::max;
+  const AggregateShape count{{}, {{Accumulator::count, Held::s64, 0}}};
+  rows.push_back(cells_kernel(count));
+  for (const auto& [type, held] :
+       {std::pair(Type::i8, Held::s32), {Type::i16, Held::s32}, {Type::i32, Held::s32}, {Type::i64, Held::s64}}) {
+    const AggregateShape sum{{type}, {{add, Held::s64, 0}}};
+    rows.push_back(cells_kernel(sum));
+    rows.push_back(cells_kernel({{type}, {{min, held, 0}}}));
+    rows.push_back(cells_kernel({{type}, {{max, held, 0}}}));
+    rows.push_back(cells_kernel({{type}, {{min, held, 0}, {max, held, 0}}}));
+    if (width(type) < 4) continue;
+    for (const AggregateShape& shape : {sum, AggregateShape{{type}, {{min, held, 0}, {max, held, 0}}}}) {
+      for (bool gather : {false, true}) rows.push_back(segments_kernel(From::keys32, gather, shape));
+      rows.push_back(boundaries_kernel(shape));
+    }
+  }
+  for (bool gather : {false, true}) rows.push_back(segments_kernel(From::keys32, gather, count));
+  for (From from : {From::keys64, From::flags}) rows.push_back(segments_kernel(from, true, count));
+  rows.push_back(boundaries_kernel(count));
+}
 
 uint64_t segment_words(uint64_t n, const AggregateShape& shape) { return (n + tile_of(shape) - 1) / tile_of(shape); }
 
@@ -411,11 +450,7 @@ Result<uint64_t> reduce_runs(Library& library, const AggregateInput& input, cons
   }
   ASSIGN_OR_RETURN(device::Mapped found, memory.mapped(8));
   ASSIGN_OR_RETURN(Address zeroed, library.zeroed());
-  const std::string name =
-      fmt::format("segments_{}{}{}", static_cast<int>(from), gather ? "_gather" : "", shape.name());
-  ASSIGN_OR_RETURN(const Kernel* segments, library.kernel(name, [&](ptx::Module& m, std::string_view entry) {
-    return build_segments(m, entry, from, gather, shape);
-  }));
+  ASSIGN_OR_RETURN(const Kernel* segments, library.kernel(segments_kernel(from, gather, shape)));
   Arguments a;
   a.add(n).add(tiles).add(keys).add(sorted.rows).add(first).add(sorted.words).add(zeroed + ticket_at);
   a.add(found.address).add(values);
@@ -428,10 +463,7 @@ Result<uint64_t> reduce_runs(Library& library, const AggregateInput& input, cons
   RETURN_IF_ERROR(
       library.launch(*segments, static_cast<uint32_t>(tiles), a, n * (key_bytes + (gather ? 8 : 0) + bytes_of(shape))));
   if (!accumulators.empty()) {
-    ASSIGN_OR_RETURN(const Kernel* boundaries,
-                     library.kernel("boundaries" + shape.name(), [&](ptx::Module& m, std::string_view entry) {
-                       return build_boundaries(m, entry, shape);
-                     }));
+    ASSIGN_OR_RETURN(const Kernel* boundaries, library.kernel(boundaries_kernel(shape)));
     Arguments c;
     c.add(tiles).add(sorted.words);
     for (Address out : accumulators) c.add(out);
@@ -448,10 +480,7 @@ Result<uint64_t> reduce_runs(Library& library, const AggregateInput& input, cons
 Result<void> reduce_cells(Library& library, const AggregateInput& input, uint64_t cells, Address offsets, Address rows,
                           std::span<const Address> accumulators) {
   if (cells == 0 || accumulators.empty()) return {};
-  ASSIGN_OR_RETURN(const Kernel* kernel,
-                   library.kernel("cells" + input.shape.name(), [&](ptx::Module& m, std::string_view entry) {
-                     return build_cells(m, entry, input.shape);
-                   }));
+  ASSIGN_OR_RETURN(const Kernel* kernel, library.kernel(cells_kernel(input.shape)));
   Arguments a;
   a.add(cells).add(offsets).add(rows);
   for (Address column : input.columns) a.add(column);

@@ -19,6 +19,7 @@
 #include "libraries/operators/joins/join.h"
 #include "libraries/operators/joins/merge.h"
 #include "libraries/operators/operators.h"
+#include "libraries/operators/ready.h"
 
 namespace rndn::operators {
 
@@ -302,6 +303,21 @@ uint32_t build_ranges(ptx::Module& module, std::string_view name, const JoinShap
 
 const char* kind_name(JoinTable::Kind kind) { return kind == JoinTable::direct ? "direct_" : "hash_"; }
 
+Library::Row probe_kernel(const JoinShape& shape, JoinTable::Kind kind) {
+  return {"join_probe_" + std::string(kind_name(kind)) + shape.name(),
+          [shape, kind](ptx::Module& m, std::string_view name) { return build_probe(m, name, shape, kind); }};
+}
+Library::Row places_kernel(const JoinShape& shape, JoinTable::Kind kind) {
+  return {"join_places_" + std::string(kind_name(kind)) + shape.name(),
+          [shape, kind](ptx::Module& m, std::string_view name) { return build_places(m, name, shape, kind); }};
+}
+Library::Row ranges_kernel(const JoinShape& shape, JoinTable::Kind kind, bool write) {
+  return {(write ? "join_write_" : "join_count_") + std::string(kind_name(kind)) + shape.name(),
+          [shape, kind, write](ptx::Module& m, std::string_view name) {
+            return build_ranges(m, name, shape, kind, write);
+          }};
+}
+
 uint64_t row_bytes(const Side& side) {
   uint64_t bytes = 0;
   for (const Vector& v : side.columns) bytes += width(v.type);
@@ -310,7 +326,6 @@ uint64_t row_bytes(const Side& side) {
 
 Result<Pairs> duplicate_pairs(Library& library, const JoinShape& shape, const JoinTable& table, const Side& left,
                               const Side& right, uint64_t left_rows, Memory& memory) {
-  const std::string suffix = kind_name(table.kind) + shape.name();
   const JoinTable::Kind kind = table.kind;
   // The counts become the sums in place: a tile reads and writes four of them per thread.
   const uint64_t slots = table.slot_capacity, tiles = tiles_for(right.capacity, block_threads);
@@ -323,10 +338,7 @@ Result<Pairs> duplicate_pairs(Library& library, const JoinShape& shape, const Jo
   RETURN_IF_ERROR(library.device().fill(zeroed, 0, zero_bytes));
   RETURN_IF_ERROR(library.device().fill(counts, 0, counts_bytes));
   {
-    ASSIGN_OR_RETURN(const Kernel* kernel,
-                     library.kernel("join_places_" + suffix, [&](ptx::Module& m, std::string_view name) {
-                       return build_places(m, name, shape, kind);
-                     }));
+    ASSIGN_OR_RETURN(const Kernel* kernel, library.kernel(places_kernel(shape, kind)));
     Arguments a;
     add(a, left);
     add(a, table);
@@ -348,10 +360,7 @@ Result<Pairs> duplicate_pairs(Library& library, const JoinShape& shape, const Jo
   ASSIGN_OR_RETURN(device::Mapped total, memory.mapped(8));
   Pairs out;
   for (bool write : {false, true}) {
-    ASSIGN_OR_RETURN(const Kernel* kernel, library.kernel((write ? "join_write_" : "join_count_") + suffix,
-                                                          [&](ptx::Module& m, std::string_view name) {
-                                                            return build_ranges(m, name, shape, kind, write);
-                                                          }));
+    ASSIGN_OR_RETURN(const Kernel* kernel, library.kernel(ranges_kernel(shape, kind, write)));
     Arguments a;
     add(a, left);
     add(a, right);
@@ -372,6 +381,33 @@ Result<Pairs> duplicate_pairs(Library& library, const JoinShape& shape, const Jo
 
 }  // namespace
 
+// Of one key, with equal keys or none; and of one or two where each occurs once and a 64-bit number is compared besides.
+void add_join_probes(KernelRows& rows) {
+  rows.push_back({"join_sums", build_sums});
+  const auto shape_of = [](const std::vector<Type>& types) {
+    JoinShape shape;
+    shape.key.form = KeyForm::narrow;
+    for (Type type : types) shape.key.columns.push_back({.type = type, .rebased = true});
+    shape.left_single = shape.right_single = std::vector<bool>(types.size(), false);
+    return shape;
+  };
+  for (JoinTable::Kind kind : {JoinTable::direct, JoinTable::hash})
+    for (Type type : {Type::i32, Type::i64}) {
+      const JoinShape shape = shape_of({type});
+      rows.insert(rows.end(), {probe_kernel(shape, kind), places_kernel(shape, kind), ranges_kernel(shape, kind, false),
+                               ranges_kernel(shape, kind, true)});
+    }
+  for (Compare compare : {Compare::lt, Compare::leq, Compare::gt, Compare::geq})
+    for (const auto& [types, kind] : {std::pair(std::vector{Type::i32}, JoinTable::direct),
+                                      {{Type::i32}, JoinTable::hash},
+                                      {{Type::i32, Type::i32}, JoinTable::hash}}) {
+      JoinShape shape = shape_of(types);
+      shape.rest.push_back({.compare = compare, .type = Type::i64});
+      shape.left_single.push_back(false), shape.right_single.push_back(false);
+      rows.push_back(probe_kernel(shape, kind));
+    }
+}
+
 Result<Pairs> join_pairs(Library& library, const JoinShape& shape, const KeyLayout& layout, const Side& left,
                          const Side& right, Memory& memory) {
   const uint64_t tiles = tiles_for(right.capacity, tile_rows);
@@ -380,10 +416,7 @@ Result<Pairs> join_pairs(Library& library, const JoinShape& shape, const KeyLayo
   ASSIGN_OR_RETURN(out.left.data, memory.result(right.capacity * 8));
   ASSIGN_OR_RETURN(out.right.data, memory.result(right.capacity * 8));
   ASSIGN_OR_RETURN(device::Mapped mapped, memory.mapped(sizeof(Answer)));
-  ASSIGN_OR_RETURN(
-      const Kernel* probe,
-      library.kernel("join_probe_" + std::string(kind_name(table.kind)) + shape.name(),
-                     [&](ptx::Module& m, std::string_view name) { return build_probe(m, name, shape, table.kind); }));
+  ASSIGN_OR_RETURN(const Kernel* probe, library.kernel(probe_kernel(shape, table.kind)));
   Arguments a;
   add(a, left);
   add(a, right);

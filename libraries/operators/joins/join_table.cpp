@@ -8,6 +8,7 @@
 
 #include "libraries/operators/joins/join.h"
 #include "libraries/operators/operators.h"
+#include "libraries/operators/ready.h"
 
 namespace rndn::operators {
 
@@ -174,6 +175,31 @@ std::string JoinShape::name() const {
   return out + "_" + single_name(left_single) + "_" + single_name(right_single);
 }
 
+static Library::Row table_builder(const JoinShape& shape, JoinTable::Kind kind) {
+  return {"join_build_" + std::string(kind_name(kind)) + shape.name(),
+          [shape, kind](ptx::Module& m, std::string_view name) { return build_enter(m, name, shape, kind); }};
+}
+
+// Of one key, of two, and of one that may be missing, which is a flag and a key.
+void add_join_tables(KernelRows& rows) {
+  rows.push_back({"join_clear", build_clear});
+  const auto rebased = [](Type type) { return KeyColumn{.type = type, .rebased = true}; };
+  const KeyColumn narrow = rebased(Type::i32), wide = rebased(Type::i64), code = rebased(Type::u32),
+                  flag = rebased(Type::u8);
+  const auto add = [&](KeyForm form, std::vector<KeyColumn> columns, JoinTable::Kind kind) {
+    JoinShape shape{.key = {.form = form, .columns = std::move(columns)}};
+    shape.left_single.resize(shape.key.columns.size());
+    rows.push_back(table_builder(shape, kind));
+  };
+  for (JoinTable::Kind kind : {JoinTable::direct, JoinTable::hash}) {
+    for (const KeyColumn& column : {narrow, wide, code}) add(KeyForm::narrow, {column}, kind);
+    for (const KeyColumn& first : {narrow, flag}) add(KeyForm::narrow, {first, narrow}, kind);
+    add(KeyForm::narrow, {flag, code}, kind);
+  }
+  add(KeyForm::wide, {narrow, narrow}, JoinTable::hash);
+  add(KeyForm::wide, {flag, wide}, JoinTable::hash);
+}
+
 Result<JoinTable> build_join(Library& library, const JoinShape& shape, const KeyLayout& layout, const Side& left,
                              uint64_t word_count, Memory& memory, Address duplicates) {
   JoinTable table;
@@ -204,10 +230,7 @@ Result<JoinTable> build_join(Library& library, const JoinShape& shape, const Key
   Side keys = left;
   keys.columns.resize(shape.key.columns.size());
   const JoinTable::Kind kind = table.kind;
-  ASSIGN_OR_RETURN(const Kernel* enter, library.kernel("join_build_" + std::string(kind_name(kind)) + own.name(),
-                                                       [&](ptx::Module& m, std::string_view name) {
-                                                         return build_enter(m, name, own, kind);
-                                                       }));
+  ASSIGN_OR_RETURN(const Kernel* enter, library.kernel(table_builder(own, kind)));
   Arguments a;
   add(a, keys);
   add(a, table);

@@ -10,8 +10,9 @@
 #include "libraries/base/errors/check.h"
 #include "libraries/operators/emit.h"
 #include "libraries/operators/groups/hash_groups.h"
-#include "libraries/operators/operators.h"
 #include "libraries/operators/groups/runs.h"
+#include "libraries/operators/operators.h"
+#include "libraries/operators/ready.h"
 #include "libraries/operators/sort/small_sort.h"
 #include "libraries/operators/sort/top.h"
 
@@ -119,6 +120,8 @@ Result<SmallSort> sort_few(Library& library, Small kind, Rows& rows, std::span<c
 }
 
 }  // namespace
+
+void add_row_numbers(KernelRows& rows) { rows.push_back({"numbers", build_numbers}); }
 
 Result<Vector> order(Library& library, std::span<const Vector> columns, std::span<const bool> ascending,
                      Memory& memory) {

@@ -20,8 +20,9 @@
 #include <algorithm>
 #include <tuple>
 
-#include "libraries/operators/sort/bitonic_sort.h"
 #include "libraries/operators/emit.h"
+#include "libraries/operators/ready.h"
+#include "libraries/operators/sort/bitonic_sort.h"
 
 namespace rndn::operators {
 
@@ -408,16 +409,23 @@ uint32_t build_sweep(ptx::Module& module, std::string_view name, const SweepKind
 
 // --- host -------------------------------------------------------------------------------------------------------------------------
 
+Library::Row sweep(const SweepKind& kind) {
+  return {fmt::format("sweep{}{}{}{}{}", kind.wide ? 64 : 32, kind.numbers ? "_numbers" : "",
+                      kind.keys_out ? "_keys" : "", kind.rows_out64 ? "_rows64" : "", kind.long_status ? "_long" : ""),
+          [kind](ptx::Module& m, std::string_view entry) { return build_sweep(m, entry, kind); }};
+}
+
+Library::Row pack_kernel(const PackKind& kind) {
+  return {fmt::format("pack{}{}_{}", kind.wide ? 64 : 32, kind.gather ? "_gather" : "", source_letters(kind.sources)),
+          [kind](ptx::Module& m, std::string_view entry) { return build_pack(m, entry, kind); }};
+}
+
 // Packs one word of every row, in the order of `rows` (u32; 0: as they are), and counts `count_digits` digits of it.
 Result<void> pack(Library& library, const Word& word, uint64_t n, Address rows, Address keys, uint32_t count_digits,
                   Address clear, uint64_t clears) {
   PackKind kind{{}, word.wide(), rows != 0};
   for (const Part& p : word.parts) kind.sources.push_back(p.source);
-  const std::string name =
-      fmt::format("pack{}{}_{}", kind.wide ? 64 : 32, kind.gather ? "_gather" : "", source_letters(word.parts));
-  ASSIGN_OR_RETURN(const Kernel* kernel, library.kernel(name, [&](ptx::Module& m, std::string_view entry) {
-    return build_pack(m, entry, kind);
-  }));
+  ASSIGN_OR_RETURN(const Kernel* kernel, library.kernel(pack_kernel(kind)));
   ASSIGN_OR_RETURN(Address zeroed, library.zeroed());
   Arguments a;
   a.add(n).add(rows).add(keys).add(zeroed + counts_at).add(count_digits).add(clear).add(clears);
@@ -486,12 +494,7 @@ Result<Sorted> by_radix(Library& library, std::span<const Word> words, uint64_t 
       kind.keys_out = last ? keys : !last_digit;
       kind.rows_out64 = last;
       kind.long_status = long_status;
-      const std::string name =
-          fmt::format("sweep{}{}{}{}{}", wide ? 64 : 32, kind.numbers ? "_numbers" : "", kind.keys_out ? "_keys" : "",
-                      last ? "_rows64" : "", long_status ? "_long" : "");
-      ASSIGN_OR_RETURN(const Kernel* kernel, library.kernel(name, [&](ptx::Module& m, std::string_view entry) {
-        return build_sweep(m, entry, kind);
-      }));
+      ASSIGN_OR_RETURN(const Kernel* kernel, library.kernel(sweep(kind)));
       const uint64_t tiles = (n + tile_of(wide) - 1) / tile_of(wide);
       const uint32_t in = sweeps % 2, to = 1 - in;
       Arguments s;
@@ -509,6 +512,26 @@ Result<Sorted> by_radix(Library& library, std::span<const Word> words, uint64_t 
 }
 
 }  // namespace
+
+// Of one column, and of integers behind other words.
+void add_packs(KernelRows& rows) {
+  for (Source source : all_sources) {
+    rows.push_back(pack_kernel({{source}, false, false}));
+    if (is_wide(source)) rows.push_back(pack_kernel({{source}, true, false}));
+  }
+  for (Source source : {Source::u8, Source::u16, Source::u32, Source::u64})
+    rows.push_back(pack_kernel({{source}, false, true}));
+  rows.push_back(pack_kernel({{Source::u64}, true, true}));
+}
+
+// The first sweep, those between, the last of a word and the last of all, whose keys somebody wants or nobody.
+void add_sweeps(KernelRows& rows) {
+  for (bool wide : {false, true})
+    for (bool numbers : {true, false})
+      for (const auto& [keys_out, last] : {std::pair(true, false), {false, true}, {true, true}})
+        rows.push_back(sweep({.wide = wide, .numbers = numbers, .keys_out = keys_out, .rows_out64 = last}));
+  for (bool wide : {false, true}) rows.push_back(sweep({.wide = wide}));
+}
 
 Result<Sorted> sort_rows(Library& library, std::span<const Word> words, uint64_t n, bool keys, uint64_t scan_words,
                          Memory& memory) {

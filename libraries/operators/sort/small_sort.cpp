@@ -15,6 +15,7 @@
 #include "libraries/base/errors/check.h"
 #include "libraries/base/numbers/gpu_limits.h"
 #include "libraries/operators/emit.h"
+#include "libraries/operators/ready.h"
 
 namespace rndn::operators {
 
@@ -356,12 +357,21 @@ uint32_t build_small(ptx::Module& module, std::string_view name, Small kind) {
   return block;
 }
 
+Library::Row small_sort(Small kind) {
+  static constexpr const char* names[] = {"small_order", "small_groups", "small_unique"};
+  return {names[static_cast<size_t>(kind)],
+          [kind](ptx::Module& m, std::string_view entry) { return build_small(m, entry, kind); }};
+}
+
 }  // namespace
+
+void add_small_sorts(KernelRows& rows) {
+  for (Small kind : {Small::order, Small::groups, Small::unique}) rows.push_back(small_sort(kind));
+}
 
 Result<void> sort_small(Library& library, Small kind, const Rows& rows, std::span<const Part> parts,
                         const SmallResults& results) {
   CHECK(!parts.empty() && parts.size() <= small_parts);
-  static constexpr const char* names[] = {"small_order", "small_groups", "small_unique"};
   Arguments a;
   a.add(rows.capacity).add(rows.size_slot).add(results.rows).add(results.first).add(results.offsets);
   a.add(results.size_slot).add(results.found).add(results.most).add(parts.size());
@@ -370,10 +380,7 @@ Result<void> sort_small(Library& library, Small kind, const Rows& rows, std::spa
     a.add(static_cast<uint64_t>(part.source));
     add_part(a, part);
   }
-  ASSIGN_OR_RETURN(const Kernel* kernel, library.kernel(names[static_cast<size_t>(kind)],
-                                                        [&](ptx::Module& m, std::string_view entry) {
-                                                          return build_small(m, entry, kind);
-                                                        }));
+  ASSIGN_OR_RETURN(const Kernel* kernel, library.kernel(small_sort(kind)));
   return library.launch(*kernel, 1, a);
 }
 

@@ -2,6 +2,7 @@
 // of the cells' offsets, and finds where the cells of the result begin, by bisection of the rows.
 #include "libraries/operators/emit.h"
 #include "libraries/operators/operators.h"
+#include "libraries/operators/ready.h"
 #include "libraries/operators/groups/runs.h"
 #include "libraries/operators/sort/small_sort.h"
 
@@ -74,6 +75,8 @@ uint32_t build_positions(ptx::Module& module, std::string_view name) {
 }
 
 }  // namespace
+
+void add_sorted_cells(KernelRows& rows) { rows.push_back({"cell_positions", build_positions}); }
 
 Result<Cells> unique_cells(Library& library, const Cells& cells, Memory& memory) {
   const uint64_t n = cells.elements.capacity;

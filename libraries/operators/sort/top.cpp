@@ -20,6 +20,7 @@
 
 #include "libraries/operators/emit.h"
 #include "libraries/operators/fragments.h"
+#include "libraries/operators/ready.h"
 
 namespace rndn::operators {
 
@@ -258,13 +259,20 @@ struct Some {
   Address slot = 0;  // how many of the n there are; 0: all
 };
 
+Library::Row ranks_kernel(const std::vector<Source>& sources) {
+  return {"top_ranks_" + source_letters(sources),
+          [sources](ptx::Module& m, std::string_view entry) { return build_ranks(m, entry, sources); }};
+}
+Library::Row filter_kernel(const std::vector<Source>& sources, bool listed) {
+  return {
+      fmt::format("top_filter{}_{}", listed ? "_list" : "", source_letters(sources)),
+      [sources, listed](ptx::Module& m, std::string_view entry) { return build_filter(m, entry, sources, listed); }};
+}
+
 // The first `most` of the rows, or of 2^shift samples of them.
 Result<void> rank_rows(Library& library, std::span<const Part> parts, const Some& rows, bool samples, uint32_t shift,
                        uint64_t most, Address out) {
-  const std::string name = "top_ranks_" + source_letters(parts);
-  ASSIGN_OR_RETURN(const Kernel* kernel, library.kernel(name, [&](ptx::Module& m, std::string_view entry) {
-    return build_ranks(m, entry, sources_of(parts));
-  }));
+  ASSIGN_OR_RETURN(const Kernel* kernel, library.kernel(ranks_kernel(sources_of(parts))));
   const uint64_t entries = samples ? uint64_t{1} << shift : rows.n;
   Arguments a;
   a.add(entries).add(rows.slot).add(rows.list).add(samples ? rows.n : 0).add(shift).add(most).add(out);
@@ -276,10 +284,7 @@ Result<void> rank_rows(Library& library, std::span<const Part> parts, const Some
 // The rows up to `last` (the address of its number) go to `out`, at most `room`; their number to `slot` and `found`.
 Result<void> filter_rows(Library& library, std::span<const Part> parts, const Some& rows, Address last, Address out,
                          uint64_t room, Address slot, Address found) {
-  const std::string name = fmt::format("top_filter{}_{}", rows.list ? "_list" : "", source_letters(parts));
-  ASSIGN_OR_RETURN(const Kernel* kernel, library.kernel(name, [&](ptx::Module& m, std::string_view entry) {
-    return build_filter(m, entry, sources_of(parts), rows.list != 0);
-  }));
+  ASSIGN_OR_RETURN(const Kernel* kernel, library.kernel(filter_kernel(sources_of(parts), rows.list != 0)));
   ASSIGN_OR_RETURN(Address counters, library.zeroed());
   Arguments a;
   a.add(rows.n).add(rows.list).add(last).add(out).add(room).add(counters).add(slot).add(found);
@@ -312,6 +317,12 @@ Round plan_round(uint64_t n, uint64_t most) {
 }
 
 }  // namespace
+
+// By one column of 32 bits or more.
+void add_tops(KernelRows& rows) {
+  for (Source source : {Source::u32, Source::u64, Source::f64, Source::rank8, Source::rank16, Source::rank32})
+    rows.insert(rows.end(), {ranks_kernel({source}), filter_kernel({source}, false)});
+}
 
 Result<std::optional<Address>> select_top(Library& library, std::span<const Part> parts, uint64_t n, uint64_t most,
                                           Memory& memory) {

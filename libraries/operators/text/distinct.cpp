@@ -11,6 +11,7 @@
 #include "libraries/operators/groups/hash_groups.h"
 #include "libraries/operators/keys.h"
 #include "libraries/operators/operators.h"
+#include "libraries/operators/ready.h"
 #include "libraries/operators/text/rows.h"
 
 namespace rndn::operators {
@@ -83,6 +84,10 @@ uint32_t build_first(ptx::Module& module, std::string_view name) {
 }
 
 }  // namespace
+
+void add_distinct_strings(KernelRows& rows) {
+  rows.insert(rows.end(), {{"text_enter", build_enter}, {"text_first", build_first}});
+}
 
 Result<DistinctStrings> distinct_strings(Library& library, const Strings& strings, uint64_t most,
                                          Memory& memory) {

@@ -21,6 +21,7 @@
 
 #include "libraries/operators/fragments.h"
 #include "libraries/operators/operators.h"
+#include "libraries/operators/ready.h"
 
 namespace rndn::operators {
 
@@ -227,6 +228,8 @@ uint32_t build_like(ptx::Module& module, std::string_view name) {
 }
 
 }  // namespace
+
+void add_like(KernelRows& rows) { rows.push_back({"like", build_like}); }
 
 Result<Vector> like(Library& library, const Strings& strings, std::string_view pattern, std::optional<char> escape,
                     Memory& memory) {

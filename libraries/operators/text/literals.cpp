@@ -13,6 +13,7 @@
 #include "libraries/operators/fragments.h"
 #include "libraries/operators/keys.h"
 #include "libraries/operators/operators.h"
+#include "libraries/operators/ready.h"
 
 namespace rndn::operators {
 
@@ -130,6 +131,11 @@ uint32_t build_settle(ptx::Module& module, std::string_view name) {
   return block_threads;
 }
 
+Library::Row find_kernel(bool places) {
+  return {places ? "text_places" : "text_same",
+          [places](ptx::Module& m, std::string_view name) { return build_find(m, name, places); }};
+}
+
 Result<Vector> find(Library& library, const Strings& strings, const Strings& literals,
                     Address firsts, Memory& memory) {
   if (strings.count + literals.count > max_rows)
@@ -139,10 +145,7 @@ Result<Vector> find(Library& library, const Strings& strings, const Strings& lit
   ASSIGN_OR_RETURN(out.data, memory.result(4 * std::max<uint64_t>(strings.count, 1)));
   if (strings.count == 0) return out;
   const bool places = firsts == 0;
-  ASSIGN_OR_RETURN(const Kernel* kernel, library.kernel(places ? "text_places" : "text_same",
-                                                        [&](ptx::Module& m, std::string_view name) {
-                                                          return build_find(m, name, places);
-                                                        }));
+  ASSIGN_OR_RETURN(const Kernel* kernel, library.kernel(find_kernel(places)));
   Arguments a;
   a.add(strings.count)
       .add(strings.handles)
@@ -156,6 +159,11 @@ Result<Vector> find(Library& library, const Strings& strings, const Strings& lit
 }
 
 }  // namespace
+
+void add_literals(KernelRows& rows) {
+  for (bool places : {true, false}) rows.push_back(find_kernel(places));
+  rows.push_back({"text_settle", build_settle});
+}
 
 Result<Same> same_as(Library& library, const Strings& strings, const Strings& literals,
                      Memory& memory) {

@@ -7,6 +7,7 @@
 #include <algorithm>
 
 #include "libraries/operators/operators.h"
+#include "libraries/operators/ready.h"
 #include "libraries/operators/text/rows.h"
 
 namespace rndn::operators {
@@ -124,43 +125,50 @@ uint32_t build_put_bytes(ptx::Module& module, std::string_view name) {
                     });
 }
 
-Result<Strings> parts_of(Library& library, const Strings& strings, std::string_view name,
-                         const Library::Build& build, std::vector<uint64_t> words, Memory& memory) {
+Result<Strings> parts_of(Library& library, const Strings& strings, const Library::Row& kernel,
+                         std::vector<uint64_t> words, Memory& memory) {
   Strings out = strings;
   ASSIGN_OR_RETURN(out.handles, memory.result(8 * std::max<uint64_t>(strings.count, 1)));
   words.insert(words.begin(), {strings.handles, strings.pad});
   words.push_back(out.handles);
-  RETURN_IF_ERROR(launch_rows(library, name, build, strings.count, words, 16));
+  RETURN_IF_ERROR(launch_rows(library, kernel, strings.count, words, 16));
   return out;
 }
 
+Library::Row trim_kernel(bool front, bool back) {
+  return {std::string("text_trim") + (front ? "_front" : "") + (back ? "_back" : ""),
+          [front, back](ptx::Module& m, std::string_view name) { return build_trim(m, name, front, back); }};
+}
+Library::Row tail_kernel(bool without) {
+  return {without ? "text_without_tail" : "text_tail",
+          [without](ptx::Module& m, std::string_view name) { return build_tail(m, name, without); }};
+}
+
 }  // namespace
+
+void add_parts_of_strings(KernelRows& rows) {
+  rows.insert(rows.end(), {trim_kernel(true, false), trim_kernel(false, true), trim_kernel(true, true),
+                           tail_kernel(false), tail_kernel(true)});
+  rows.insert(rows.end(), {{"text_between", build_between}, {"text_position", build_position}, {"put_bytes", build_put_bytes}});
+}
 
 Result<Strings> trimmed(Library& library, const Strings& strings, std::string_view set, bool front,
                         bool back, Memory& memory) {
   uint64_t bits[2] = {0, 0};
   for (const char c : set) bits[(c >> 6) & 1] |= uint64_t{1} << (c & 63);
-  const std::string name =
-      std::string("text_trim") + (front ? "_front" : "") + (back ? "_back" : "");
-  return parts_of(
-      library, strings, name,
-      [&](ptx::Module& m, std::string_view entry) { return build_trim(m, entry, front, back); },
-      {bits[0], bits[1]}, memory);
+  return parts_of(library, strings, trim_kernel(front, back), {bits[0], bits[1]}, memory);
 }
 
 Result<Strings> part_between(Library& library, const Strings& strings, std::string_view separator,
                              uint64_t number, Memory& memory) {
   ASSIGN_OR_RETURN(const Address bytes, send_bytes(library, separator, memory));
-  return parts_of(library, strings, "text_between", build_between,
+  return parts_of(library, strings, {"text_between", build_between},
                   {bytes, separator.size(), std::min<uint64_t>(number, UINT32_MAX)}, memory);
 }
 
 Result<Strings> tail(Library& library, const Strings& strings, uint64_t characters, bool without,
                      Memory& memory) {
-  return parts_of(
-      library, strings, without ? "text_without_tail" : "text_tail",
-      [&](ptx::Module& m, std::string_view entry) { return build_tail(m, entry, without); },
-      {std::min<uint64_t>(characters, UINT32_MAX)}, memory);
+  return parts_of(library, strings, tail_kernel(without), {std::min<uint64_t>(characters, UINT32_MAX)}, memory);
 }
 
 Result<Vector> positions(Library& library, const Strings& strings, std::string_view wanted,

@@ -19,6 +19,7 @@
 #include "libraries/operators/fragments.h"
 #include "libraries/operators/groups/runs.h"
 #include "libraries/operators/operators.h"
+#include "libraries/operators/ready.h"
 
 namespace rndn::operators {
 
@@ -212,9 +213,19 @@ uint32_t build_place(ptx::Module& module, std::string_view name) {
   return block_threads;
 }
 
-Result<void> launch(Library& library, std::string_view name, const Library::Build& build, uint64_t rows,
-                    const Arguments& a, uint64_t bytes_per_row) {
-  ASSIGN_OR_RETURN(const Kernel* kernel, library.kernel(name, build));
+// all: no round has left any out.
+Library::Row ties_kernel(bool all) {
+  return {all ? "text_ties_all" : "text_ties",
+          [all](ptx::Module& m, std::string_view name) { return build_ties(m, name, all); }};
+}
+Library::Row next_kernel(bool all) {
+  return {all ? "text_next_all" : "text_next",
+          [all](ptx::Module& m, std::string_view name) { return build_next(m, name, all); }};
+}
+
+Result<void> launch(Library& library, const Library::Row& row, uint64_t rows, const Arguments& a,
+                    uint64_t bytes_per_row) {
+  ASSIGN_OR_RETURN(const Kernel* kernel, library.kernel(row));
   return library.launch(*kernel, library.grid(*kernel, tiles_for(rows, block_threads)), a, rows * bytes_per_row);
 }
 
@@ -229,8 +240,7 @@ Result<device::Mapped> find_ties(Library& library, const Strings& strings, uint6
   Arguments a;
   a.add(round.size).add(round.handles).add(strings.pad).add(from).add(words).add(lowest);
   a.add(sorted ? sorted->rows : 0).add(starts).add(runs).add(open);
-  const auto build = [&](ptx::Module& m, std::string_view name) { return build_ties(m, name, sorted == nullptr); };
-  RETURN_IF_ERROR(launch(library, sorted ? "text_ties" : "text_ties_all", build, round.size, a, sorted ? 9 : 8));
+  RETURN_IF_ERROR(launch(library, ties_kernel(sorted == nullptr), round.size, a, sorted ? 9 : 8));
   ASSIGN_OR_RETURN(const device::Mapped answer, work.mapped(8));
   RETURN_IF_ERROR(library.device().copy(answer.address, lowest, 8));
   return answer;
@@ -238,6 +248,11 @@ Result<device::Mapped> find_ties(Library& library, const Strings& strings, uint6
 uint32_t word_of(const device::Mapped& answer) { return *static_cast<const uint32_t*>(answer.host); }
 
 }  // namespace
+
+void add_ranks(KernelRows& rows) {
+  rows.insert(rows.end(), {{"text_place", build_place}, {"text_mark", build_mark}});
+  for (bool all : {false, true}) rows.insert(rows.end(), {ties_kernel(all), next_kernel(all)});
+}
 
 Result<Ranks> rank(Library& library, const Strings& strings, Memory& memory) {
   const uint64_t n = strings.count;
@@ -282,7 +297,7 @@ Result<Ranks> rank(Library& library, const Strings& strings, Memory& memory) {
       Arguments a;
       a.add(round.size).add(sorted.rows).add(differs).add(round.rows).add(round.places);
       a.add(order).add(starts);
-      RETURN_IF_ERROR(launch(library, "text_place", build_place, round.size, a, 26));
+      RETURN_IF_ERROR(launch(library, {"text_place", build_place}, round.size, a, 26));
     } else {
       order = sorted.rows, starts = differs;
     }
@@ -299,7 +314,7 @@ Result<Ranks> rank(Library& library, const Strings& strings, Memory& memory) {
     ASSIGN_OR_RETURN(const Address marks, work.temporary(round.size));
     Arguments m;
     m.add(round.size).add(sorted.rows).add(runs).add(open).add(marks);
-    RETURN_IF_ERROR(launch(library, "text_mark", build_mark, round.size, m, 14));
+    RETURN_IF_ERROR(launch(library, {"text_mark", build_mark}, round.size, m, 14));
     ASSIGN_OR_RETURN(const Address list, work.temporary(8 * round.size));
     ASSIGN_OR_RETURN(const uint64_t left,
                      flagged_places(library, marks, sorted.words + 8 * run_words(round.size), round.size, list, work));
@@ -317,8 +332,7 @@ Result<Ranks> rank(Library& library, const Strings& strings, Memory& memory) {
     a.add(left).add(list).add(sorted.rows).add(round.handles).add(runs).add(round.rows);
     a.add(round.places).add(next.handles).add(next.runs).add(next.rows).add(next.places);
     const bool all = round.rows == 0;
-    const auto build = [&](ptx::Module& module, std::string_view name) { return build_next(module, name, all); };
-    RETURN_IF_ERROR(launch(library, all ? "text_next_all" : "text_next", build, left, a, all ? 48 : 56));
+    RETURN_IF_ERROR(launch(library, next_kernel(all), left, a, all ? 48 : 56));
     round = next;
     work.reset();
   }

@@ -7,6 +7,7 @@
 
 #include "libraries/operators/api.h"
 #include "libraries/operators/fragments.h"
+#include "libraries/operators/library.h"
 
 namespace rndn::operators {
 
@@ -25,6 +26,11 @@ uint32_t build_rows(ptx::Module& module, std::string_view name,
                     const std::vector<std::string>& names, const RowBody& body);
 Result<void> launch_rows(Library& library, std::string_view name, const Library::Build& build,
                          uint64_t rows, const std::vector<uint64_t>& words, uint64_t bytes_per_row);
+
+inline Result<void> launch_rows(Library& library, const Library::Row& kernel, uint64_t rows,
+                                const std::vector<uint64_t>& words, uint64_t bytes_per_row) {
+  return launch_rows(library, kernel.name, kernel.build, rows, words, bytes_per_row);
+}
 
 Reg<U32> load_byte(Builder& b, Reg<U64> text, Reg<U32> at);
 // Moves `at` over at most `most` characters (runtime/text/utf8.h) of the text, and adds them to `passed`.

@@ -10,6 +10,7 @@
 // Leaves out: several lanes for one long string; strings that grow in place.
 #include "libraries/operators/groups/runs.h"
 #include "libraries/operators/operators.h"
+#include "libraries/operators/ready.h"
 #include "libraries/operators/text/rows.h"
 
 namespace rndn::operators {
@@ -125,12 +126,34 @@ uint32_t build_put(ptx::Module& module, std::string_view name) {
                     });
 }
 
+Library::Row cut_kernel(bool characters) {
+  return {characters ? "text_cut_characters" : "text_cut",
+          [characters](ptx::Module& m, std::string_view name) { return build_cut(m, name, characters); }};
+}
+Library::Row lengths_kernel(bool characters) {
+  return {characters ? "text_characters" : "text_lengths",
+          [characters](ptx::Module& m, std::string_view name) { return build_lengths(m, name, characters); }};
+}
+Library::Row case_kernel(bool upper) {
+  return {upper ? "text_upper" : "text_lower",
+          [upper](ptx::Module& m, std::string_view name) { return build_case(m, name, upper); }};
+}
+
 Result<void> move_handles(Library& library, const Strings& from, uint64_t by, Address to) {
   return launch_rows(library, "text_move", build_move, from.count, {from.handles, by << 24, to},
                      16);
 }
 
 }  // namespace
+
+void add_strings(KernelRows& rows) {
+  rows.insert(rows.end(), {{"text_numbers", build_numbers},
+                           {"text_move", build_move},
+                           {"text_others", build_others},
+                           {"text_put", build_put}});
+  for (bool characters : {false, true}) rows.insert(rows.end(), {cut_kernel(characters), lengths_kernel(characters)});
+  for (bool upper : {false, true}) rows.push_back(case_kernel(upper));
+}
 
 Result<Vector> numbers(Library& library, uint64_t first, uint64_t count, Memory& memory) {
   Vector out{.type = Type::u32, .capacity = count, .min = static_cast<int64_t>(first)};
@@ -145,11 +168,7 @@ Result<Strings> cut(Library& library, const Strings& strings, uint64_t first, ui
   constexpr uint64_t longest = 0xFFFFFF;  // bytes of any string
   Strings out = strings;
   ASSIGN_OR_RETURN(out.handles, memory.result(8 * std::max<uint64_t>(strings.count, 1)));
-  const auto build = [&](ptx::Module& m, std::string_view name) {
-    return build_cut(m, name, characters);
-  };
-  RETURN_IF_ERROR(launch_rows(library, characters ? "text_cut_characters" : "text_cut", build,
-                              strings.count,
+  RETURN_IF_ERROR(launch_rows(library, cut_kernel(characters), strings.count,
                               {strings.handles, strings.pad, std::min(first, longest),
                                std::min(most, longest), out.handles},
                               16));
@@ -175,11 +194,8 @@ Result<Strings> concatenate(Library& library, std::span<const Strings> parts, Me
 Result<Vector> lengths(Library& library, const Strings& strings, bool characters, Memory& memory) {
   Vector out{.type = Type::i64, .capacity = strings.count, .min = 0, .max = 0xFFFFFF};
   ASSIGN_OR_RETURN(out.data, memory.result(8 * std::max<uint64_t>(strings.count, 1)));
-  const auto build = [&](ptx::Module& m, std::string_view name) {
-    return build_lengths(m, name, characters);
-  };
-  RETURN_IF_ERROR(launch_rows(library, characters ? "text_characters" : "text_lengths", build,
-                              strings.count, {strings.handles, strings.pad, out.data}, 16));
+  RETURN_IF_ERROR(launch_rows(library, lengths_kernel(characters), strings.count,
+                              {strings.handles, strings.pad, out.data}, 16));
   return out;
 }
 
@@ -204,12 +220,8 @@ Result<Cased> to_case(Library& library, const Strings& strings, bool upper, Memo
   ASSIGN_OR_RETURN(out.strings.pad, memory.result(std::max<uint64_t>(8 * words, 8)));
   ASSIGN_OR_RETURN(const Address flag, memory.temporary(4));
   RETURN_IF_ERROR(library.device().fill(flag, 0, 4));
-  const auto build = [&](ptx::Module& m, std::string_view name) {
-    return build_case(m, name, upper);
-  };
   for (uint64_t at = 0; at < words; at += most)
-    RETURN_IF_ERROR(launch_rows(library, upper ? "text_upper" : "text_lower", build,
-                                std::min(most, words - at),
+    RETURN_IF_ERROR(launch_rows(library, case_kernel(upper), std::min(most, words - at),
                                 {strings.pad + 8 * at, out.strings.pad + 8 * at, flag}, 16));
   uint32_t any = 0;
   RETURN_IF_ERROR(library.device().copy_to_host(&any, flag, 4));

@@ -1,6 +1,7 @@
 // translate: text codes of one dictionary to those of another, through a table. One pass, four codes per thread.
 #include "libraries/operators/fragments.h"
 #include "libraries/operators/operators.h"
+#include "libraries/operators/ready.h"
 
 namespace rndn::operators {
 
@@ -45,7 +46,16 @@ uint32_t build_translate(ptx::Module& module, std::string_view name, Type type) 
   return block_threads;
 }
 
+Library::Row translation(Type codes) {
+  return {std::string("translate_") + type_name(codes),
+          [codes](ptx::Module& module, std::string_view name) { return build_translate(module, name, codes); }};
+}
+
 }  // namespace
+
+void add_translations(KernelRows& rows) {
+  for (Type codes : {Type::u8, Type::u16, Type::u32}) rows.push_back(translation(codes));
+}
 
 Result<Vector> translate(Library& library, const Vector& codes, Address table, uint64_t entries, Memory& memory) {
   RETURN_IF_ERROR(check_rows({&codes, 1}));
@@ -56,11 +66,7 @@ Result<Vector> translate(Library& library, const Vector& codes, Address table, u
     ASSIGN_OR_RETURN(out.size_slot, memory.result(8));
   }
   if (codes.capacity == 0 && !codes.size_slot) return out;
-  ASSIGN_OR_RETURN(const Kernel* kernel, library.kernel(
-                                             std::string("translate_") + type_name(codes.type),
-                                             [&](ptx::Module& module, std::string_view name) {
-                                               return build_translate(module, name, codes.type);
-                                             }));
+  ASSIGN_OR_RETURN(const Kernel* kernel, library.kernel(translation(codes.type)));
   Arguments a;
   add(a, codes);
   a.add(table).add(entries).add(out.data).add(out.size_slot);
