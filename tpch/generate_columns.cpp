@@ -1,8 +1,8 @@
 // Generates columns straight into memory: only those that were asked for, and what they are computed from.
 //
 // All columns are filled in one parallel pass over the chunks of the table. Text with few possible values becomes a
-// dictionary: the pass stores the numbers that stand for the words, a second one turns them into codes in order of
-// first occurrence. Other text is made chunk by chunk and then joined into one pad.
+// dictionary: the pass stores the numbers that stand for the words, a second one turns them into codes in the order
+// of the words. Other text is made chunk by chunk and then joined into one pad.
 //
 // Cost: O(rows) per column; memory: the columns, and for text of many values the pad a second time while it is joined.
 #include <unistd.h>
@@ -13,6 +13,7 @@
 #include "libraries/base/errors/diagnostic.h"
 #include "libraries/base/report/progress.h"
 #include "runtime/data/schema.h"
+#include "runtime/data/text_codes.h"
 #include "tpch/generate.h"
 #include "tpch/recipe.h"
 #include "tpch/source.h"
@@ -61,20 +62,12 @@ std::vector<uint64_t> first_rows(const Extent& extent, unsigned threads) {
   return first;
 }
 
-// Lowers `place` to `value`, which other threads may be doing too.
-void lower(uint64_t& place, uint64_t value) {
-  std::atomic_ref slot(place);
-  uint64_t seen = slot.load(std::memory_order_relaxed);
-  while (value < seen && !slot.compare_exchange_weak(seen, value, std::memory_order_relaxed)) {
-  }
-}
-
 // A column on its way.
 struct Target {
   const Recipe* recipe;
   Column column;
-  std::vector<uint64_t> first_seen;  // dictionary: first row of every number
-  std::vector<std::string> pieces;   // text: the pad, by chunk
+  std::vector<uint8_t> seen;        // dictionary: which numbers occur
+  std::vector<std::string> pieces;  // text: the pad, by chunk
 
   template <class T>
   T* out() {
@@ -92,7 +85,7 @@ struct Target {
     T* to = out<T>() + at;
     for (size_t i = 0; i < values.size(); ++i) {
       to[i] = static_cast<T>(values[i]);
-      lower(first_seen[static_cast<size_t>(values[i])], at + i);
+      std::atomic_ref(seen[static_cast<size_t>(values[i])]).store(1, std::memory_order_relaxed);
     }
   }
 
@@ -131,18 +124,20 @@ struct Target {
     }
   }
 
-  // Numbers become codes in order of first occurrence.
+  // Numbers become codes in the order of their texts.
   void finish_dictionary(const Chunk& chunk, unsigned threads) {
     std::vector<uint32_t> numbers;
     for (uint32_t number = 0; number < recipe->range; ++number)
-      if (first_seen[number] != UINT64_MAX) numbers.push_back(number);
-    std::sort(numbers.begin(), numbers.end(), [&](uint32_t a, uint32_t b) { return first_seen[a] < first_seen[b]; });
-    std::vector<uint32_t> codes(recipe->range);
-    for (uint32_t code = 0; code < numbers.size(); ++code) {
-      codes[numbers[code]] = code;
+      if (seen[number]) numbers.push_back(number);
+    std::vector<std::string> texts;
+    for (uint32_t number : numbers) {
       char buffer[Chunk::longest_text];
-      column.dictionary->values.emplace_back(buffer, recipe->write_text(chunk, numbers[code], buffer) - buffer);
+      texts.emplace_back(buffer, recipe->write_text(chunk, number, buffer) - buffer);
     }
+    const std::vector<uint32_t> places = data::places_of(texts);
+    column.dictionary->values = data::at_places(texts, places);
+    std::vector<uint32_t> codes(recipe->range);
+    for (size_t k = 0; k < numbers.size(); ++k) codes[numbers[k]] = places[k];
     constexpr uint64_t rows_per_part = 1 << 18;
     auto recode = [&](auto* data) {
       auto body = [&](size_t part) {
@@ -157,7 +152,7 @@ struct Target {
       recode(out<uint16_t>());
     else
       recode(out<uint32_t>());
-    first_seen = {};
+    seen = {};
   }
 
   void finish_text(std::span<const uint64_t> first_rows, unsigned threads) {
@@ -217,7 +212,7 @@ Result<std::vector<Column>> make(const Extent& extent, const Sizes& sizes, std::
     const uint64_t range = target.recipe->range;
     Encoding encoding = range ? Encoding::dictionary : hir::is_text(schema.type) ? Encoding::text : Encoding::plain;
     target.column = data::make_column(schema.type, rows, encoding, range ? data::code_width(range) : 0);
-    target.first_seen.assign(range, UINT64_MAX);
+    target.seen.assign(range, 0);
     if (encoding == Encoding::text) target.pieces.resize(first.size() - 1);
     if (schema.is_foreign_key()) {
       target.column.is_foreign_key = true;

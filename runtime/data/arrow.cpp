@@ -11,6 +11,7 @@
 #include "libraries/base/report/utf8.h"
 #include "libraries/base/system/parallel.h"
 #include "runtime/data/arrow_values.h"
+#include "runtime/data/text_codes.h"
 
 namespace rndn::data {
 namespace {
@@ -138,20 +139,14 @@ uint64_t code_of(const Piece& p, const ArrowFormat& codes, uint64_t i) {
 }
 
 // Arrays may have a dictionary each. Of texts one dictionary is made, of those values that rows
-// have, in the order of their first row; other values are put in place of the codes.
+// have; other values are put in place of the codes.
 Column coded_column(std::span<const Piece> pieces, uint64_t rows, const ArrowType& type,
                     FirstFailedRow& failure) {
   const ArrowFormat& format = *type.format;
   const bool as_text = hir::is_text(format.stored);
   Column out = make_column(format.stored, rows, Encoding::plain, as_text ? 4 : 0);
   out.validity = std::make_shared<Bytes>(rows);
-  auto dictionary = std::make_shared<Dictionary>();
-  std::unordered_map<std::string_view, uint32_t> numbers;  // of texts that the arrays keep
-  auto number = [&](std::string_view text) {
-    const auto [at, is_new] = numbers.emplace(text, dictionary->values.size());
-    if (is_new) dictionary->values.emplace_back(text);
-    return at->second;
-  };
+  TextCodes numbers;  // of texts that the arrays keep
   for (const Piece& p : pieces) {
     const ArrowArray* values = p.array->dictionary;
     const uint64_t count = values ? static_cast<uint64_t>(values->length) : 0;
@@ -184,7 +179,7 @@ Column coded_column(std::span<const Piece> pieces, uint64_t rows, const ArrowTyp
             return failure.meet(p.at + i,
                                 fmt::format("is a text of more than {} bytes", longest_text)),
                    out;
-          numbered[code] = number(text);
+          numbered[code] = numbers.add(text);
         }
       } else if (there) {
         there = !table.validity || (*table.validity)[code] == std::byte{1};
@@ -193,18 +188,16 @@ Column coded_column(std::span<const Piece> pieces, uint64_t rows, const ArrowTyp
                       table.data->data() + code * out.width, out.width);
       }
       (*out.validity)[p.at + i] = std::byte{there};
-      if (as_text)
-        reinterpret_cast<uint32_t*>(out.data->data())[p.at + i] =
-            there ? numbered[code] : number("");
+      if (as_text) reinterpret_cast<uint32_t*>(out.data->data())[p.at + i] = there ? numbered[code] : numbers.add("");
     }
   }
   keep_validity_if_needed(out);
   if (!as_text) return out;
-  Column coded =
-      make_column(format.stored, rows, Encoding::dictionary, code_width(dictionary->values.size()));
+  const std::vector<uint32_t> places = places_of(numbers.texts());
+  Column coded = make_column(format.stored, rows, Encoding::dictionary, code_width(places.size()));
   for (uint64_t i = 0; i < rows; ++i)
-    std::memcpy(coded.data->data() + i * coded.width, out.data->data() + i * 4, coded.width);
-  coded.dictionary = std::move(dictionary);
+    std::memcpy(coded.data->data() + i * coded.width, &places[out.as<uint32_t>()[i]], coded.width);
+  coded.dictionary->values = at_places(numbers.texts(), places);
   coded.validity = std::move(out.validity);
   return coded;
 }

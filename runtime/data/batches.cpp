@@ -7,7 +7,6 @@
 #include <map>
 #include <mutex>
 #include <new>
-#include <numeric>
 
 #include "libraries/base/system/parallel.h"
 #include "runtime/data/arrow_values.h"
@@ -45,13 +44,12 @@ class TextBuilder {
   };
   struct Part {
     TextCodes codes;
-    std::vector<uint64_t> first_rows;  // of each code: where it stands first
     std::vector<uint32_t> joined;      // of each code: that of the column,
     std::vector<uint64_t> handles;     // or where its text is
     std::vector<std::unique_ptr<char[]>> kept;
     size_t room = 0;  // in the last of these
     std::string pad;  // of runs that are not coded
-    uint64_t pad_at = 0, end = 0;
+    uint64_t pad_at = 0;
     std::vector<Run> runs;
 
     std::string_view keep(std::string_view text) {
@@ -93,15 +91,8 @@ class TextBuilder {
 
   void number(Part& part, const Piece& piece, const ArrowFormat& format, FirstFailedRow& failure) {
     auto* codes = reinterpret_cast<uint32_t*>(codes_->data());
-    const bool goes_back = piece.at < part.end;  // then a code may stand earlier than it is known
-    part.end = std::max(part.end, piece.at + piece.rows);
     for_texts(piece, format, failure, [&](uint64_t row, std::string_view text) {
-      const uint32_t code = part.codes.add(text, [&](std::string_view t) { return part.keep(t); });
-      if (code == part.first_rows.size())
-        part.first_rows.push_back(row);
-      else if (goes_back)
-        part.first_rows[code] = std::min(part.first_rows[code], row);
-      codes[row] = code;
+      codes[row] = part.codes.add(text, [&](std::string_view t) { return part.keep(t); });
     });
   }
 
@@ -121,27 +112,15 @@ class TextBuilder {
   // One number for each text of the column; false: they are too many.
   bool join() {
     TextCodes all;
-    std::vector<uint64_t> first_rows;
     for (const auto& part : free_)
-      for (uint32_t code = 0; code < part->first_rows.size(); ++code) {
-        const uint32_t joined = all.add(part->codes.texts()[code]);
-        part->joined.push_back(joined);
-        if (joined == first_rows.size())
-          first_rows.push_back(part->first_rows[code]);
-        else
-          first_rows[joined] = std::min(first_rows[joined], part->first_rows[code]);
-        if (first_rows.size() > limit_) return false;
+      for (std::string_view text : part->codes.texts()) {
+        part->joined.push_back(all.add(text));
+        if (all.texts().size() > limit_) return false;
       }
-    std::vector<uint32_t> order(first_rows.size()), place(first_rows.size());
-    std::iota(order.begin(), order.end(), 0);
-    std::sort(order.begin(), order.end(),
-              [&](uint32_t a, uint32_t b) { return first_rows[a] < first_rows[b]; });
-    for (uint32_t i = 0; i < order.size(); ++i) {
-      place[order[i]] = i;
-      values_.emplace_back(all.texts()[order[i]]);
-    }
+    const std::vector<uint32_t> places = places_of(all.texts());
+    values_ = at_places(all.texts(), places);
     for (const auto& part : free_)
-      for (uint32_t& code : part->joined) code = place[code];
+      for (uint32_t& code : part->joined) code = places[code];
     return true;
   }
 

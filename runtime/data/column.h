@@ -32,7 +32,8 @@ struct
   __int128 wide_min = 0, wide_max = 0;
 };
 
-// Distinct values of a text column, in order of first occurrence; a code is a position here.
+// Distinct values of a text column; a code is a position here. Those that are made of a source are in byte order, so
+// that groups and orders of texts are those of codes.
 struct Dictionary {
   std::vector<std::string> values;
 };

@@ -1,5 +1,5 @@
 // Text columns with few distinct values become codes into a dictionary: parts of the column number their own values, and the numbers
-// are joined. O(rows), in parallel; a column of many values is given up as soon as they are too many.
+// are joined and put in the order of the values. O(rows), in parallel; a column of many values is given up as soon as they are too many.
 #include <algorithm>
 #include <atomic>
 
@@ -15,7 +15,7 @@ uint64_t dictionary_limit(uint64_t rows) {
 
 void encode_dictionary(Column& column, uint64_t limit, unsigned threads) {
   CHECK(column.encoding == Encoding::text, "only text becomes a dictionary");
-  // Every part numbers its own values in order of first occurrence; joined in order of the parts they are in order for the column.
+  // Every part numbers its own values.
   constexpr uint64_t rows_per_part = 1 << 16;
   struct Part {
     TextCodes values;
@@ -49,8 +49,11 @@ void encode_dictionary(Column& column, uint64_t limit, unsigned threads) {
       }
     }
   }
+  const std::vector<uint32_t> places = places_of(values.texts());
+  for (std::vector<uint32_t>& codes : code_of_value)
+    for (uint32_t& code : codes) code = places[code];
   auto dictionary = std::make_shared<Dictionary>();
-  dictionary->values.assign(values.texts().begin(), values.texts().end());
+  dictionary->values = at_places(values.texts(), places);
 
   Column encoded = make_column(column.type, column.rows, Encoding::dictionary, code_width(dictionary->values.size()));
   auto store = [&](size_t p) {

@@ -1,8 +1,11 @@
-// Numbers of distinct texts.
+// Numbers of distinct texts, and their order.
 #pragma once
+#include <algorithm>
 #include <cstdint>
 #include <cstring>
+#include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 namespace rndn::data {
@@ -67,5 +70,31 @@ class TextCodes {
   std::vector<Slot> slots_ = std::vector<Slot>(64);
   std::vector<std::string_view> texts_;
 };
+
+// The places of distinct texts in byte order. Most are told apart by their first eight bytes.
+template <class Texts>
+std::vector<uint32_t> places_of(const Texts& texts) {
+  std::vector<std::pair<uint64_t, uint32_t>> order(texts.size());
+  for (uint32_t k = 0; k < order.size(); ++k) {
+    uint64_t first = 0;
+    for (size_t i = 0; i < sizeof first; ++i)
+      first = first << 8 | (i < texts[k].size() ? static_cast<uint8_t>(texts[k][i]) : 0);
+    order[k] = {first, k};
+  }
+  std::sort(order.begin(), order.end(), [&](const auto& a, const auto& b) {
+    return a.first != b.first ? a.first < b.first : texts[a.second] < texts[b.second];
+  });
+  std::vector<uint32_t> places(order.size());
+  for (uint32_t place = 0; place < order.size(); ++place) places[order[place].second] = place;
+  return places;
+}
+
+// Puts these texts at these places.
+template <class Texts>
+std::vector<std::string> at_places(const Texts& texts, const std::vector<uint32_t>& places) {
+  std::vector<std::string> sorted(places.size());
+  for (size_t k = 0; k < places.size(); ++k) sorted[places[k]] = std::string(texts[k]);
+  return sorted;
+}
 
 }  // namespace rndn::data

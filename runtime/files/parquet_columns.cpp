@@ -285,7 +285,7 @@ class TextColumn final : public ChunkedColumn {
     Buffer kept;                          // the dictionary
     Arena others;                         // texts that it has not
     std::vector<std::string_view> texts;  // by code
-    std::vector<uint64_t> first_rows;     // of each: where it stands first; nowhere
+    std::vector<bool> occurs;             // of each
     std::vector<uint32_t> joined;         // of each: the column's code,
     std::vector<uint64_t> handles;        // or where the text is
     Buffer codes;
@@ -335,7 +335,7 @@ class TextColumn final : public ChunkedColumn {
         part_.texts.push_back({text, size});
       }
       in_dictionary_ = unseen_ = count;
-      part_.first_rows.assign(count, nowhere);
+      part_.occurs.assign(count, false);
       // One more code is for rows that are missing.
       part_.widen(count < 1 << 8 ? 1 : count < 1 << 16 ? 2 : 4);
       return !column_.too_many_ || column_.copy(part_);
@@ -359,8 +359,7 @@ class TextColumn final : public ChunkedColumn {
             to[i] = static_cast<T>(rows.valid[i] ? codes[next++] : empty);
         }
       });
-      if (may_be_first)
-        for_present(rows, [&](uint32_t i) { return see(*codes++, rows.first + i), true; });
+      if (may_be_first) for_present(rows, [&](uint32_t) { return see(*codes++), true; });
       return finish(rows);
     }
 
@@ -378,7 +377,7 @@ class TextColumn final : public ChunkedColumn {
         ok = for_present(rows, [&](uint32_t i) {
           size_t size = 0;
           const char* text = cursor_.next(size);
-          if (text) to[i] = static_cast<T>(number({text, size}, rows.first + i));
+          if (text) to[i] = static_cast<T>(number({text, size}));
           return text != nullptr;
         });
       });
@@ -427,11 +426,10 @@ class TextColumn final : public ChunkedColumn {
       return true;
     }
 
-    void see(uint64_t code, uint64_t row) {
-      uint64_t& first = part_.first_rows[code];
-      if (row >= first) return;
-      if (first == nowhere && code < in_dictionary_) --unseen_;
-      first = row;
+    void see(uint64_t code) {
+      if (part_.occurs[code]) return;
+      part_.occurs[code] = true;
+      if (code < in_dictionary_) --unseen_;
     }
     // The code of the empty text, which missing rows have.
     uint64_t number_empty(const BatchRows& rows) {
@@ -443,13 +441,13 @@ class TextColumn final : public ChunkedColumn {
         if (empty_ == texts.size()) add("");
         part_.widen(empty_ < 1 << 8 ? 1 : empty_ < 1 << 16 ? 2 : 4);
       }
-      for (uint32_t i = 0; i < rows.rows && part_.first_rows[empty_] == nowhere; ++i)
-        if (!rows.valid[i]) see(empty_, rows.first + i);
+      for (uint32_t i = 0; i < rows.rows && !part_.occurs[empty_]; ++i)
+        if (!rows.valid[i]) see(empty_);
       return empty_;
     }
     void add(std::string_view text) {
       part_.texts.push_back(text);
-      part_.first_rows.push_back(nowhere);
+      part_.occurs.push_back(false);
     }
 
     // From now on texts are looked up: those of the dictionary first.
@@ -458,7 +456,7 @@ class TextColumn final : public ChunkedColumn {
       for (uint64_t code = 0; code < part_.texts.size(); ++code)
         if (numbers_->add(part_.texts[code]) == code_of_.size()) code_of_.push_back(code);
     }
-    uint64_t number(std::string_view text, uint64_t row) {
+    uint64_t number(std::string_view text) {
       const uint32_t known =
           numbers_->add(text, [&](std::string_view t) { return part_.others.copy(t); });
       if (known == code_of_.size()) {
@@ -466,7 +464,7 @@ class TextColumn final : public ChunkedColumn {
         if (text.empty()) empty_ = part_.texts.size();
         add(numbers_->texts()[known]);
       }
-      see(code_of_[known], row);
+      see(code_of_[known]);
       return code_of_[known];
     }
 
@@ -512,18 +510,17 @@ class TextColumn final : public ChunkedColumn {
   // One number for each text of the column; false: they are too many.
   bool number_all() {
     data::TextCodes all;
-    std::vector<uint32_t> order;
     for (Part& part : parts_) {
-      order.clear();
-      for (uint32_t code = 0; code < part.texts.size(); ++code)
-        if (part.first_rows[code] != nowhere) order.push_back(code);
-      std::sort(order.begin(), order.end(),
-                [&](uint32_t a, uint32_t b) { return part.first_rows[a] < part.first_rows[b]; });
       part.joined.resize(part.texts.size());
-      for (uint32_t code : order) part.joined[code] = all.add(part.texts[code]);
+      for (uint32_t code = 0; code < part.texts.size(); ++code)
+        if (part.occurs[code]) part.joined[code] = all.add(part.texts[code]);
       if (all.texts().size() > limit_) return false;
     }
-    values_.assign(all.texts().begin(), all.texts().end());
+    const std::vector<uint32_t> places = data::places_of(all.texts());
+    values_ = data::at_places(all.texts(), places);
+    for (Part& part : parts_)
+      for (uint32_t code = 0; code < part.texts.size(); ++code)
+        if (part.occurs[code]) part.joined[code] = places[part.joined[code]];
     return true;
   }
 

@@ -51,6 +51,8 @@ DomainPtr Domain::of_column(std::shared_ptr<const data::Column> column, std::vec
   d->kind_ = column->encoding == data::Encoding::dictionary ? Kind::dictionary : Kind::column;
   d->is_distinct_ = d->kind_ == Kind::dictionary;
   d->count_ = d->is_distinct_ ? column->dictionary->values.size() : column->rows;
+  if (d->is_distinct_)
+    d->is_ordered_ = std::is_sorted(column->dictionary->values.begin(), column->dictionary->values.end());
   d->column_ = std::move(column);
   d->keeper_ = keeper;
   d->is_kept_ = true;

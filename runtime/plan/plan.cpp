@@ -73,7 +73,7 @@ TextClasses text_classes(const hir::Program& program, const hir::Function& f) {
       continue;
     }
     if (e.kind == hir::Expression::call && e.callee.kind == hir::FunctionRef::builtin &&
-        e.callee.builtin_id == Builtin::gpu_fold) {  // every text of a key has a code of its own
+        e.callee.builtin_id == Builtin::gpu_fold) {  // every text of a key has a code of its own, in the order of texts
       for (const hir::Operand& o : e.operands)
         if (o.kind == hir::Operand::variable && is_text(o.id)) keys.push_back(o.id);
       continue;
@@ -117,7 +117,7 @@ TextClasses text_classes(const hir::Program& program, const hir::Function& f) {
   for (uint32_t v : compared) out.classes[static_cast<size_t>(out.of[v])].compared = true;
   for (uint32_t v : keys) {
     TextClasses::Class& of_key = out.classes[static_cast<size_t>(out.of[v])];
-    of_key.compared = of_key.escapes = of_key.among_rows = true;
+    of_key.compared = of_key.ordered = of_key.escapes = of_key.among_rows = true;
   }
   const auto class_of_variable = [&](uint32_t v) -> TextClasses::Class& {
     return out.classes[static_cast<size_t>(out.of[v])];

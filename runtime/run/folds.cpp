@@ -47,7 +47,6 @@ std::string_view Run::fold_way(const codegen::KernelCode::Sink& sink, const Fold
   for (size_t k = 0; k < sink.keys.size(); ++k) {
     Bounds b = in.bounds[index(sink.keys[k])].bounds;
     if (in.domains[k]) {
-      if (plan_.options.operators.ordered) return "its texts are to be in order";
       const Bounds codes{0, static_cast<int64_t>(in.domains[k]->count()) - 1};
       if (!b.known() || b.min < codes.min || b.max > codes.max) b = codes;
     }

@@ -338,13 +338,13 @@ Result<operators::Vector> Run::key_codes(ItemPtr v) {
   return column(v, Reading::order);
 }
 
-// Complex columns are two, which `parts` keeps. With --ordered, codes of texts are in the order of the texts.
+// Complex columns are two, which `parts` keeps. Codes of texts are in the order of the texts, as groups are.
 Result<std::vector<operators::Vector>> Run::group_keys(std::span<const ItemPtr> columns, std::vector<ItemPtr>& parts) {
   std::vector<operators::Vector> keys;
   for (const ItemPtr& c : columns) {
     if (c->type != BasicType::complex) {
       ItemPtr v = c;
-      if (hir::is_text(v->type) && plan_.options.operators.ordered) {
+      if (hir::is_text(v->type)) {
         ASSIGN_OR_RETURN(const DomainPtr domain, ordered_domain({&c, 1}));
         ASSIGN_OR_RETURN(v, in_domain(c, domain));
       }

@@ -247,7 +247,8 @@ bool Run::expect_domains(const TextClasses& texts, const hir::Function& f, std::
         continue;
       }
       const TextClasses::Class& needs = texts.classes[static_cast<size_t>(c)];
-      const bool stays = v->domain && v->domain == all && !needs.ordered && (!needs.compared || all->is_distinct());
+      const bool stays = v->domain && v->domain == all && (!needs.ordered || all->is_ordered()) &&
+                         (!needs.compared || all->is_distinct());
       sure &= stays || looked_up(*v) || !(needs.escapes || needs.among_rows);
       if (stays || !is_vector) continue;
       v = std::make_shared<Item>(*v);

@@ -38,8 +38,8 @@ class RangeTables final : public data::Tables {
   // Gives the earlier one.
   ColumnPtr add(const std::string& table, const std::string& column, ColumnPtr values);
   std::vector<Gone> added() const;
-  // Ranges are of the table's rows in this order. Their texts get a dictionary in the order of texts:
-  // groups are in that of codes, and so in that of the rows.
+  // Ranges are of the table's rows in this order. Their texts get a dictionary in byte order, which
+  // groups and orders take as it is.
   void set_order(std::shared_ptr<const std::vector<uint32_t>> rows) { order_ = std::move(rows); }
   // From now on the table has these rows alone. Gives the parts that were made of the range before.
   std::vector<Gone> set_range(const std::string& table, uint64_t first, uint64_t rows);

@@ -250,7 +250,21 @@ constexpr Rule rules[] = {
         xs:? = @compress(with, x); n:i64 = @sum(xs); qf:? = @compress(few, q);
         o:? = @order(qf, 1:bool); b:str = @index(qf, o); z:? = @gt(q, "5":str);
         xz:? = @compress(z, x); n2:i64 = @sum(xz); return a, sum, n, b, n2;)"},
-    // Groups of texts have no order of their own: that of their sums is the same all the same.
+    // Groups ascend by their texts: those of a dictionary in another order, and of columns without one.
+    {"groups_of_texts", "str, i64, str, str, i64",
+     R"(q:str = check_cast(@column_value(t, `q:sym), str); d1:? = @group(s); k1:? = @keys(d1); r1:? = @values(d1);
+        a:str = @index(s, k1); e1:? = @each(@len, r1); n1:i64 = @raze(e1);
+        l2:? = @list(s, p); d2:? = @group(l2); k2:? = @keys(d2); b:str = @index(p, k2);
+        qf:? = @compress(few, q); gf:? = @compress(few, g); l3:? = @list(gf, qf); d3:? = @group(l3); k3:? = @keys(d3);
+        c:str = @index(qf, k3); z:i64 = @index(gf, k3); return a, n1, b, c, z;)"},
+    // The same of pieces of texts, and of literals among texts.
+    {"groups_of_made_texts", "i64, str, i64",
+     R"(u:? = @sub_string(p, (1, 2):i64); d1:? = @group(u); r1:? = @values(d1);
+        e1:? = @each_right(@index, x, r1); f1:? = @each(@sum, e1); n1:i64 = @raze(f1);
+        w:? = @select(m, s, "5 of none":str); d2:? = @group(w); k2:? = @keys(d2); a:str = @index(w, k2);
+        r2:? = @values(d2); e2:? = @each_right(@index, y, r2); f2:? = @each(@max, e2); n2:i64 = @raze(f2);
+        return n1, a, n2;)"},
+    // The sums of groups of texts do not depend on ranges either.
     {"floats_by_texts", "str, f64, f64",
      R"(q:str = check_cast(@column_value(t, `q:sym), str); d1:? = @group(q); first:? = @keys(d1);
         rows:? = @values(d1); a:? = @index(q, first); c1:? = @each_right(@index, f, rows);
