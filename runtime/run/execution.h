@@ -166,6 +166,7 @@ class Run {
   Result<void> allocate_result(const Step& s, size_t i, Item& made);
   Result<ItemPtr> copy_input(const Step& s, size_t i, uint32_t parameter, const ItemPtr& input, bool sole);
   Result<void> reserve_scratch(uint64_t bytes);
+  Result<void> learn_lengths(const std::vector<ItemPtr>& inputs);
 
   // --- folds.cpp ---
   // How a kernel finds the entries of one of its groupings.

@@ -24,8 +24,7 @@ constexpr unsigned deepest = 6;       // programs cut within programs that were 
 constexpr uint64_t least_rows = 256;  // of a range
 constexpr uint64_t least_to_join = 16;  // of either side: they may all be pairs
 constexpr uint64_t longest_range = data::longest_vector;
-constexpr uint64_t range_of_memory =
-    8;  // a range begins with this part of the memory for its columns
+constexpr uint64_t range_of_memory = 10;  // a range begins with this part of the memory for its columns
 
 constexpr uint64_t bytes_beside_a_key = 32;  // in the tables and results of a join
 constexpr unsigned most_part_bits = 12;

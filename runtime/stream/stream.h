@@ -7,7 +7,7 @@
 // Ways are tried in turn, until one neither is refused nor too large: by ranges of each table, the
 // one with the most bytes first; by ranges of rows that the host has put in the order of keys
 // (row_order.h), for groups and orders that are larger than memory; in two programs, each of which
-// is cut in turn when it does not fit. The columns of a range have an eighth of the memory at
+// is cut in turn when it does not fit. The columns of a range have a tenth of the memory at
 // first; a range is halved until it fits. Groups of ranges are merged when they have become twice
 // as many. Of single statements: joins and look-ups run by parts of equal hashes of both sides
 // (row_parts.h), of a part that does not fit pieces of one side beside ranges of the other;

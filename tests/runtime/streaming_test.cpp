@@ -435,6 +435,28 @@ TEST_P(EveryRule, GivesTheSameByRanges) {
 INSTANTIATE_TEST_SUITE_P(Split, EveryRule, testing::ValuesIn(rules),
                          [](const auto& info) { return std::string(info.param.name); });
 
+// What a selection leaves is not known before it is made: its result is not as long as all rows unless that is a tenth
+// of the memory at most.
+TEST(Streaming, ResultsOfUnknownLengthTakeATenth) {
+  static const SmallTables tables;
+  Programs programs(tables);
+  const std::string text = fmt::format(
+      "module m {{ import Builtin.*; def main() : i64, i64 {{ {}\n a:? = @compress(few, y); z:i64 = @plus(a, 1:i64);\n"
+      "n:? = @len(z); r:i64 = @range(n); return z, r; }} }}",
+      columns);
+  constexpr uint64_t column = 320'000;
+  const Ran free = programs.run("t.hir", text, UINT64_MAX);
+  // All of it fits: two columns and a result.
+  const Ran limited = programs.run("t.hir", text, 9 * column);
+  EXPECT_TRUE(limited.csv == free.csv) << difference(limited.csv, free.csv);
+  EXPECT_EQ(limited.on_host, "");
+  EXPECT_TRUE(limited.by_ranges);
+  EXPECT_LT(limited.peak, 3 * column);
+  const Ran enough = programs.run("t.hir", text, 11 * column);
+  EXPECT_TRUE(enough.csv == free.csv) << difference(enough.csv, free.csv);
+  EXPECT_FALSE(enough.by_ranges);
+}
+
 // A vector that would be too long for one kernel is made in parts.
 TEST(Streaming, VectorsThatWouldBeTooLong) {
   static const SmallTables tables;
