@@ -17,7 +17,7 @@ namespace rndn::operators {
 
 namespace {
 
-constexpr uint32_t items = 8, tile = block_threads * items;
+constexpr uint32_t cells_items = 8, tile = block_threads * cells_items;
 
 // Moves `low` to the last cell below `high` that begins at `position` or before; low's does.
 void find_cell(Builder& b, Reg<U64> offsets, Reg<U64> position, Reg<U32> low, Reg<U32> high) {
@@ -35,7 +35,7 @@ void find_cell(Builder& b, Reg<U64> offsets, Reg<U64> position, Reg<U32> low, Re
   b.bind(found);
 }
 
-uint32_t build_numbers(ptx::Module& module, std::string_view name, bool wide) {
+uint32_t build_cells_numbers(ptx::Module& module, std::string_view name, bool wide) {
   Builder b(module, std::string(name));
   b.set_block_size(block_threads);
   const Parameter offsets_at = b.parameter<U64>("offsets");
@@ -78,10 +78,10 @@ uint32_t build_numbers(ptx::Module& module, std::string_view name, bool wide) {
   return block_threads;
 }
 
-constexpr uint32_t lengths_per_thread = 16, warps = block_threads / 32;
+constexpr uint32_t lengths_per_thread = 16, cells_warps = block_threads / 32;
 constexpr uint32_t lengths_tile = block_threads * lengths_per_thread;
-constexpr uint64_t ticket_at = 4096 + 1280;  // in Library::zeroed
-constexpr int64_t before_at = 8, sums_at = 16;  // in shared memory, behind the ticket
+constexpr uint64_t cells_ticket_at = 4096 + 1280;  // in Library::zeroed
+constexpr int64_t cells_before_at = 8, cells_sums_at = 16;  // in shared memory, behind the ticket
 
 // single: there is one tile, and nothing to look back to.
 uint32_t build_offsets(ptx::Module& module, std::string_view name, Type type, bool single) {
@@ -91,7 +91,7 @@ uint32_t build_offsets(ptx::Module& module, std::string_view name, Type type, bo
   const Parameter slot_at = b.parameter<U64>("slot"), tiles_at = b.parameter<U64>("tiles");
   const Parameter words_at = b.parameter<U64>("words"), tickets_at = b.parameter<U64>("tickets");
   const Parameter out_at = b.parameter<U64>("out");
-  auto shared = b.shared<U64>(std::string(name) + "_shared", 2 + warps, 16);
+  auto shared = b.shared<U64>(std::string(name) + "_shared", 2 + cells_warps, 16);
   const Thread t = thread_of(b);
   Reg<U32> tile = b.constant<U32>(0);
   if (!single) {
@@ -120,17 +120,17 @@ uint32_t build_offsets(ptx::Module& module, std::string_view name, Type type, bo
     sum = b.add(warp_sum(b, t, sum), total);
     total = b.shfl_sync_64(ShuffleMode::idx, sum, 31u, 31u);
   }
-  Reg<U32> own = b.add(b.address_of_32(shared, sums_at), b.shl(t.warp, 3u));
+  Reg<U32> own = b.add(b.address_of_32(shared, cells_sums_at), b.shl(t.warp, 3u));
   store_if<U64>(b, b.setp(Is::eq, t.lane, 31u), Space::shared, At(own), total);
   b.bar_sync();
   Reg<U64> of_tile = b.constant<U64>(0);
-  for (uint32_t w = 0; w < warps; ++w) {
-    Reg<U64> of_other = b.ld<U64>(Space::shared, At(shared, sums_at + 8 * w));
+  for (uint32_t w = 0; w < cells_warps; ++w) {
+    Reg<U64> of_other = b.ld<U64>(Space::shared, At(shared, cells_sums_at + 8 * w));
     b.when(b.setp(Is::gt, t.warp, w)).add(before, of_other, before);
     b.add(of_tile, of_other, of_tile);
   }
   if (!single) {
-    const At place(shared, before_at);
+    const At place(shared, cells_before_at);
     before = b.add(before, look_back(b, t, tile, of_tile, b.ld_param(words_at), place));
   }
   for (uint32_t k = 0; k < lengths_per_thread; ++k) {
@@ -170,7 +170,7 @@ Result<Vector> offsets(Library& library, const Vector& lengths, Memory& memory) 
                    }));
   Arguments a;
   a.add(lengths.data).add(lengths.capacity).add(lengths.size_slot).add(tiles).add(words);
-  a.add(zeroed + ticket_at).add(out.data);
+  a.add(zeroed + cells_ticket_at).add(out.data);
   RETURN_IF_ERROR(library.launch(*kernel, static_cast<uint32_t>(tiles), a,
                                  lengths.capacity * (width(type) + 8)));
   return out;
@@ -203,7 +203,7 @@ Result<Vector> cell_numbers(Library& library, const Vector& lengths, const Vecto
   ASSIGN_OR_RETURN(const Kernel* kernel,
                    library.kernel(wide ? "cell_numbers64" : "cell_numbers",
                                   [wide](ptx::Module& to, std::string_view n) {
-                                    return build_numbers(to, n, wide);
+                                    return build_cells_numbers(to, n, wide);
                                   }));
   Arguments a;
   a.add(offsets.data).add(lengths.capacity).add(lengths.size_slot);

@@ -18,7 +18,7 @@ namespace rndn::operators {
 
 namespace {
 
-constexpr uint32_t words = 68, lanes = 32, warps = 2, block = warps * lanes;
+constexpr uint32_t words = 68, lanes = 32, exact_warps = 2, exact_block = exact_warps * lanes;
 constexpr uint32_t word_bytes = 8 * lanes;  // of all lanes
 constexpr int32_t lowest = -1074;           // exponent of bit 0: the smallest double
 constexpr uint64_t most_pieces = 16384;     // of a launch
@@ -48,12 +48,12 @@ Fixed fixed_of(Builder& b, const Element& e) {
 }
 
 // Cell `cell` of the launch's: begin and end of its elements.
-struct Range {
+struct ExactRange {
   Reg<U64> begin, end;
 };
-Range range_of(Builder& b, Param offsets_at, Param n_at, Reg<U64> cell) {
+ExactRange exact_range_of(Builder& b, Param offsets_at, Param n_at, Reg<U64> cell) {
   Reg<U64> offsets = b.ld_param(offsets_at);
-  Range range{b.constant<U64>(0), b.ld_param(n_at)};
+  ExactRange range{b.constant<U64>(0), b.ld_param(n_at)};
   Reg<Pred> has_offsets = b.setp(Is::ne, offsets, 0);
   Reg<U64> at = b.add(offsets, b.shl(cell, 3u));
   load_if<U64>(b, has_offsets, Space::global, At(at), range.begin);
@@ -67,15 +67,15 @@ uint32_t build_deposit(ptx::Module& module, std::string_view name, Type type) {
         p_n = b.parameter<U64>("n"), p_first = b.parameter<U64>("first"),
         p_parts = b.parameter<U64>("parts"), p_pieces = b.parameter<U64>("pieces"),
         p_bins = b.parameter<U64>("bins"), p_specials = b.parameter<U64>("specials");
-  b.set_block_size(block);
-  auto shared = b.shared<U64>(std::string(name) + "_words", uint64_t{warps} * words * lanes, 16);
+  b.set_block_size(exact_block);
+  auto shared = b.shared<U64>(std::string(name) + "_words", uint64_t{exact_warps} * words * lanes, 16);
   const Thread t = thread_of(b);
-  Reg<U32> piece = b.mad_lo(b.special(ptx::SpecialRegister::ctaid_x), warps, t.warp);
+  Reg<U32> piece = b.mad_lo(b.special(ptx::SpecialRegister::ctaid_x), exact_warps, t.warp);
   const LabelId done = b.label();
   b.when(b.setp(Is::ge, piece, b.cvt<U32>(b.ld_param(p_pieces)))).bra_uni(done);
   Reg<U32> parts = b.cvt<U32>(b.ld_param(p_parts)), cell = b.div(piece, parts);
   Reg<U64> part = b.cvt<U64>(b.sub(piece, b.mul_lo(cell, parts)));
-  const Range range = range_of(b, p_offsets, p_n, b.add(b.ld_param(p_first), b.cvt<U64>(cell)));
+  const ExactRange range = exact_range_of(b, p_offsets, p_n, b.add(b.ld_param(p_first), b.cvt<U64>(cell)));
   Reg<U64> each =
       b.div(b.add(b.sub(range.end, range.begin), b.sub(b.cvt<U64>(parts), 1)), b.cvt<U64>(parts));
   Reg<U64> from = b.min(b.add(range.begin, b.mul_lo(part, each)), range.end);
@@ -137,7 +137,7 @@ uint32_t build_deposit(ptx::Module& module, std::string_view name, Type type) {
   b.bind(done);
   b.ret();
   b.finish();
-  return block;
+  return exact_block;
 }
 
 // In shared memory, per warp: u64 sums of the words' low halves, then of the high ones, signed; then
@@ -156,10 +156,10 @@ uint32_t build_round(ptx::Module& module, std::string_view name, bool average, T
         p_first = b.parameter<U64>("first"), p_cells = b.parameter<U64>("cells"),
         p_parts = b.parameter<U64>("parts"), p_bins = b.parameter<U64>("bins"),
         p_specials = b.parameter<U64>("specials"), p_out = b.parameter<U64>("out");
-  b.set_block_size(block);
-  auto shared = b.shared<U64>(std::string(name) + "_words", warps * warp_bytes / 8, 16);
+  b.set_block_size(exact_block);
+  auto shared = b.shared<U64>(std::string(name) + "_words", exact_warps * warp_bytes / 8, 16);
   const Thread t = thread_of(b);
-  Reg<U32> cell = b.mad_lo(b.special(ptx::SpecialRegister::ctaid_x), warps, t.warp);
+  Reg<U32> cell = b.mad_lo(b.special(ptx::SpecialRegister::ctaid_x), exact_warps, t.warp);
   const LabelId done = b.label();
   b.when(b.setp(Is::ge, cell, b.cvt<U32>(b.ld_param(p_cells)))).bra_uni(done);
   Reg<U32> parts = b.cvt<U32>(b.ld_param(p_parts)), first_piece = b.mul_lo(cell, parts);
@@ -287,7 +287,7 @@ uint32_t build_round(ptx::Module& module, std::string_view name, bool average, T
   value = b.selp(special, value, b.setp(Is::neu, special, 0.0));
   Reg<U64> place = b.add(b.ld_param(p_first), b.cvt<U64>(cell));
   if (average) {
-    const Range range = range_of(b, p_offsets, p_n, place);
+    const ExactRange range = exact_range_of(b, p_offsets, p_n, place);
     value = b.div_rn(value, b.cvt<F64>(b.sub(range.end, range.begin)));
   }
   const At to = element_at(b, b.ld_param(p_out), b.cvt<U32>(place), width(result));
@@ -298,7 +298,7 @@ uint32_t build_round(ptx::Module& module, std::string_view name, bool average, T
   b.bind(done);
   b.ret();
   b.finish();
-  return block;
+  return exact_block;
 }
 
 }  // namespace
@@ -334,7 +334,7 @@ Result<Vector> exact_sums(Library& library, const Cells& cells, bool average, Ty
     a.add(x.data).add(cells.offsets).add(x.capacity).add(first).add(parts).add(pieces).add(bins);
     a.add(specials);
     const auto blocks = [](uint64_t of_warps) {
-      return static_cast<uint32_t>((of_warps + warps - 1) / warps);
+      return static_cast<uint32_t>((of_warps + exact_warps - 1) / exact_warps);
     };
     RETURN_IF_ERROR(library.launch(*deposit, blocks(pieces), a,
                                    x.capacity * width(x.type) * now / cells.count));

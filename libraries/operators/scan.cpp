@@ -19,9 +19,9 @@ namespace rndn::operators {
 
 namespace {
 
-constexpr uint32_t warps = block_threads / 32;
+constexpr uint32_t scan_warps = block_threads / 32;
 constexpr uint32_t range_rows = scans::range_rows;
-constexpr uint32_t unroll = 4;  // elements that a lane has on their way at once
+constexpr uint32_t scan_unroll = 4;  // elements that a lane has on their way at once
 
 struct Shape {
   Type from{}, to{};
@@ -85,7 +85,7 @@ void scan_ranges(Builder& b, const Shape& shape) {
   Reg<U32> n = rows_of(b, slot_at, n_at);
   Reg<U64> x_from = b.ld_param(x_at), starts_from = b.ld_param(starts_at),
            totals = b.ld_param(totals_at), flags = b.ld_param(flags_at), out = b.ld_param(out_at);
-  Reg<U32> range = b.mad_lo(b.special(ptx::SpecialRegister::ctaid_x), warps, t.warp);
+  Reg<U32> range = b.mad_lo(b.special(ptx::SpecialRegister::ctaid_x), scan_warps, t.warp);
   if (shape.stores) {
     Reg<U64> out_slot = b.ld_param(out_slot_at);
     Reg<Pred> tells = b.setp(Is::eq, ptx::Combine::and_, range, 0u, b.setp(Is::ne, out_slot, 0));
@@ -93,7 +93,7 @@ void scan_ranges(Builder& b, const Shape& shape) {
     store_if<U64>(b, tells, Space::global, At(out_slot), b.cvt<U64>(n));
   }
   Reg<U32> ranges = b.cvt<U32>(b.ld_param(ranges_at));
-  Reg<U32> all_warps = b.mul_lo(b.special(ptx::SpecialRegister::nctaid_x), warps);
+  Reg<U32> all_warps = b.mul_lo(b.special(ptx::SpecialRegister::nctaid_x), scan_warps);
   Reg<U32> last_row = b.sub(n, 1), up_to_lane = b.sub(b.shl(b.constant<U32>(2), t.lane), 1);
   const typename T::native identity = identity_of<T>(shape.op);
   const LabelId next_range = b.label(), done = b.label();
@@ -114,7 +114,7 @@ void scan_ranges(Builder& b, const Shape& shape) {
   std::vector<Reg<T>> values;
   std::vector<Reg<U32>> ballots;
   std::vector<Reg<Pred>> exists;
-  for (uint32_t u = 0; u < unroll; ++u) {
+  for (uint32_t u = 0; u < scan_unroll; ++u) {
     Reg<U32> own = u ? b.add(row, 32 * u) : row;
     exists.push_back(b.setp(Is::lt, b.add(t.lane, 32 * u), left));
     Reg<U32> at = b.min(own, last_row);
@@ -131,7 +131,7 @@ void scan_ranges(Builder& b, const Shape& shape) {
     values.push_back(b.selp(x, b.constant<T>(identity), exists[u]));
     ballots.push_back(b.ballot(b.setp(Is::ne, ptx::Combine::and_, s.u32, 0u, exists[u])));
   }
-  for (uint32_t u = 0; u < unroll; ++u) {
+  for (uint32_t u = 0; u < scan_unroll; ++u) {
     Reg<T> x = b.mov(values[u]);
     Reg<U32> starts = b.and_(ballots[u], up_to_lane);
     Reg<Pred> open = b.setp(Is::eq, starts, 0u);  // no start up to this lane
@@ -149,8 +149,8 @@ void scan_ranges(Builder& b, const Shape& shape) {
     b.or_(seen, ballots[u], seen);
     if (shape.stores) store_as<T>(b, shape.to, exists[u], out, u ? b.add(row, 32 * u) : row, x);
   }
-  b.add(row, 32 * unroll, row);
-  b.sub(left, b.min(left, 32 * unroll), left);
+  b.add(row, 32 * scan_unroll, row);
+  b.sub(left, b.min(left, 32 * scan_unroll), left);
   b.bra_uni(step);
   b.bind(scanned);
   if (!shape.stores) {
@@ -177,7 +177,7 @@ Library::Row scan_kernel(const Shape& shape) {
           }};
 }
 
-Result<void> launch(Library& library, const Shape& shape, const Vector& x, const Vector& starts,
+Result<void> scan_launch(Library& library, const Shape& shape, const Vector& x, const Vector& starts,
                     uint64_t ranges, Address totals, Address flags, const Vector& out) {
   ASSIGN_OR_RETURN(const Kernel* kernel, library.kernel(scan_kernel(shape)));
   Arguments a;
@@ -189,7 +189,7 @@ Result<void> launch(Library& library, const Shape& shape, const Vector& x, const
       .add(totals)
       .add(flags);
   a.add(out.data).add(out.size_slot);
-  return library.launch(*kernel, library.grid(*kernel, tiles_for(ranges, warps)), a,
+  return library.launch(*kernel, library.grid(*kernel, tiles_for(ranges, scan_warps)), a,
                         x.capacity * (width(x.type) + 1 + (shape.stores ? width(shape.to) : 0)));
 }
 
@@ -205,12 +205,12 @@ Result<void> scan_into(Library& library, Shape shape, const Vector& x, const Vec
     ASSIGN_OR_RETURN(totals.data, memory.temporary(ranges * width(totals.type)));
     ASSIGN_OR_RETURN(flags.data, memory.temporary(ranges));
     ASSIGN_OR_RETURN(carried.data, memory.temporary(ranges * width(carried.type)));
-    RETURN_IF_ERROR(launch(library, shape, x, starts, ranges, totals.data, flags.data, {}));
+    RETURN_IF_ERROR(scan_launch(library, shape, x, starts, ranges, totals.data, flags.data, {}));
     RETURN_IF_ERROR(scan_into(library, shape, totals, flags, carried, memory));
     shape.carries = true;
   }
   shape.stores = true;
-  return launch(library, shape, x, starts, ranges, carried.data, 0, out);
+  return scan_launch(library, shape, x, starts, ranges, carried.data, 0, out);
 }
 
 }  // namespace

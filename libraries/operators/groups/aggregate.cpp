@@ -22,7 +22,7 @@ namespace rndn::operators {
 
 namespace {
 
-constexpr uint32_t block = 256;
+constexpr uint32_t aggregate_block = 256;
 
 // How a result comes from its accumulators.
 struct Plan {
@@ -58,16 +58,16 @@ Type stored(Held held) {
 }
 
 // to[k] = value[k], or value[k] / count[k], in another type.
-uint32_t build_finish(ptx::Module& module, std::string_view name, Held held, bool divide, Type type) {
+uint32_t build_aggregate_finish(ptx::Module& module, std::string_view name, Held held, bool divide, Type type) {
   Builder b(module, std::string(name));
   Param p_n = b.parameter<U64>("n"), p_value = b.parameter<U64>("value"), p_count = b.parameter<U64>("count"),
         p_out = b.parameter<U64>("out");
-  b.set_block_size(block);
+  b.set_block_size(aggregate_block);
   const Thread t = thread_of(b);
   Reg<U32> n = b.cvt<U32>(b.ld_param(p_n));
-  for_tiles(b, tiles_of(b, n, block), [&](Reg<U32> tile) {
+  for_tiles(b, tiles_of(b, n, aggregate_block), [&](Reg<U32> tile) {
     const LabelId skip = b.label();
-    Reg<U32> k = b.mad_lo(tile, block, t.tid);
+    Reg<U32> k = b.mad_lo(tile, aggregate_block, t.tid);
     b.when(b.setp(Is::ge, k, n)).bra(skip);
     with_held(held, [&]<class T>() {
       Reg<T> x = b.ld<T>(Space::global, element_at(b, b.ld_param(p_value), k, T::size));
@@ -104,13 +104,13 @@ uint32_t build_finish(ptx::Module& module, std::string_view name, Held held, boo
   });
   b.ret();
   b.finish();
-  return block;
+  return aggregate_block;
 }
 
-Library::Row finish_kernel(Held held, bool divide, Type type) {
+Library::Row aggregate_finish_kernel(Held held, bool divide, Type type) {
   return {fmt::format("finish_{}_{}{}", static_cast<int>(held), type_name(type), divide ? "_divide" : ""),
           [held, divide, type](ptx::Module& m, std::string_view entry) {
-            return build_finish(m, entry, held, divide, type);
+            return build_aggregate_finish(m, entry, held, divide, type);
           }};
 }
 
@@ -120,8 +120,8 @@ Vector exact(Type type, Address data, uint64_t n) { return {.type = type, .data 
 
 // Averages, and sums of 32 bits.
 void add_finishes(KernelRows& rows) {
-  for (Held held : {Held::s64, Held::f64}) rows.push_back(finish_kernel(held, true, Type::f64));
-  rows.push_back(finish_kernel(Held::s64, false, Type::i32));
+  for (Held held : {Held::s64, Held::f64}) rows.push_back(aggregate_finish_kernel(held, true, Type::f64));
+  rows.push_back(aggregate_finish_kernel(Held::s64, false, Type::i32));
 }
 
 bool can_aggregate(Reduce reduce, Type type, Type result) {
@@ -303,10 +303,10 @@ Result<Aggregates> aggregate(Library& library, std::span<const Vector> keys, std
     ASSIGN_OR_RETURN(v.data, memory.result(width(v.type) * std::max<uint64_t>(groups, 1)));
     out.results.push_back(v);
     if (groups == 0) continue;
-    ASSIGN_OR_RETURN(const Kernel* kernel, library.kernel(finish_kernel(held, plan.divide, v.type)));
+    ASSIGN_OR_RETURN(const Kernel* kernel, library.kernel(aggregate_finish_kernel(held, plan.divide, v.type)));
     Arguments a;
     a.add(groups).add(raw[plan.value]).add(raw[plan.count]).add(v.data);
-    RETURN_IF_ERROR(library.launch(*kernel, library.grid(*kernel, tiles_for(groups, block)), a,
+    RETURN_IF_ERROR(library.launch(*kernel, library.grid(*kernel, tiles_for(groups, aggregate_block)), a,
                                    groups * (width(held) + width(v.type))));
   }
   return out;

@@ -26,11 +26,11 @@ using ptx::SpecialRegister;
 namespace {
 
 constexpr uint32_t keys_block = 256, keys_items = 8;
-constexpr uint64_t present_at = 16384, ticket_at = present_at + 4 * most_few_keys;  // in Library::zeroed
-constexpr uint32_t items = 4;
+constexpr uint64_t present_at = 16384, few_ticket_at = present_at + 4 * most_few_keys;  // in Library::zeroed
+constexpr uint32_t few_items = 4;
 constexpr uint64_t shared_bytes = shared_everywhere - (2 << 10);  // of tables; the rest is for the block's figures
 
-uint64_t range_of(const Word& word) {
+uint64_t few_range_of(const Word& word) {
   uint64_t range = 1;
   for (const Part& p : word.parts) range *= p.span() + 1;
   return range;
@@ -74,7 +74,7 @@ Reg<U32> row_key(Builder& b, const KeyCode& key, Reg<U32> row) {
   return b.min(sum, uint32_t{most_few_keys - 1});
 }
 
-std::vector<Source> sources_of(const Word& word) {
+std::vector<Source> few_sources_of(const Word& word) {
   std::vector<Source> sources;
   for (const Part& p : word.parts) sources.push_back(p.source);
   return sources;
@@ -181,7 +181,7 @@ uint64_t tables_bytes(const AggregateShape& shape, uint64_t groups, uint64_t thr
   const auto sums = std::count_if(shape.accumulators.begin(), shape.accumulators.end(), bounds_error);
   return threads * groups * table_bytes(shape) + threads / 32 * 8 * static_cast<uint64_t>(sums);
 }
-uint64_t numbers_bytes(const Word& word) { return (range_of(word) * 4 + 15) / 16 * 16; }
+uint64_t numbers_bytes(const Word& word) { return (few_range_of(word) * 4 + 15) / 16 * 16; }
 
 constexpr uint32_t thread_counts[] = {128, 64, 32};
 
@@ -264,8 +264,8 @@ uint32_t build_few(ptx::Module& module, std::string_view name, std::span<const S
   b.bar_sync();
 
   Reg<U64> n = b.ld_param(p_n), last = b.sub(n, 1);
-  Reg<U64> tile = b.mul_wide(b.special(SpecialRegister::ctaid_x), threads * items);
-  Reg<U64> step = b.mul_wide(b.special(SpecialRegister::nctaid_x), threads * items);
+  Reg<U64> tile = b.mul_wide(b.special(SpecialRegister::ctaid_x), threads * few_items);
+  Reg<U64> step = b.mul_wide(b.special(SpecialRegister::nctaid_x), threads * few_items);
   std::vector<Reg<U64>> columns;
   for (Param p : p_columns) columns.push_back(b.ld_param(p));
   const LabelId next_tile = b.label(), summed = b.label();
@@ -274,18 +274,18 @@ uint32_t build_few(ptx::Module& module, std::string_view name, std::span<const S
   Reg<U64> first = b.add(tile, b.cvt<U64>(t.tid));
   std::vector<Reg<Pred>> inside;
   std::vector<Reg<U32>> rows, keys;
-  std::vector<std::vector<Element>> elements(items);
-  for (uint32_t i = 0; i < items; ++i) {
+  std::vector<std::vector<Element>> elements(few_items);
+  for (uint32_t i = 0; i < few_items; ++i) {
     Reg<U64> row = i ? b.add(first, threads * i) : first;
     inside.push_back(b.setp(Is::lt, row, n));
     rows.push_back(b.cvt<U32>(b.min(row, last)));
     keys.push_back(row_key(b, key, rows[i]));
   }
-  for (uint32_t i = 0; i < items; ++i)
+  for (uint32_t i = 0; i < few_items; ++i)
     for (size_t c = 0; c < shape.columns.size(); ++c)
       elements[i].push_back(
           load_element(b, shape.columns[c], element_at(b, columns[c], rows[i], width(shape.columns[c]))));
-  for (uint32_t i = 0; i < items; ++i) {
+  for (uint32_t i = 0; i < few_items; ++i) {
     Reg<U32> group = b.ld<U32>(Space::shared, At(b.mad_lo(keys[i], 4u, base)));
     const Places own = places_of(group, t.tid);
     const LabelId skip = b.label();
@@ -370,7 +370,7 @@ uint32_t build_few(ptx::Module& module, std::string_view name, std::span<const S
 
 constexpr uint32_t finish_block = 128;
 
-uint32_t build_finish(ptx::Module& module, std::string_view name, const AggregateShape& shape) {
+uint32_t build_few_finish(ptx::Module& module, std::string_view name, const AggregateShape& shape) {
   Builder b(module, std::string(name));
   const size_t count = shape.accumulators.size();
   Param p_blocks = b.parameter<U64>("blocks"), p_groups = b.parameter<U64>("groups"),
@@ -474,9 +474,9 @@ Library::Row few_kernel(const std::vector<Source>& sources, const AggregateShape
             return build_few(m, entry, sources, shape, threads);
           }};
 }
-Library::Row finish_kernel(const AggregateShape& shape) {
+Library::Row few_finish_kernel(const AggregateShape& shape) {
   return {"few_finish" + shape.name(),
-          [shape](ptx::Module& m, std::string_view entry) { return build_finish(m, entry, shape); }};
+          [shape](ptx::Module& m, std::string_view entry) { return build_few_finish(m, entry, shape); }};
 }
 
 }  // namespace
@@ -488,7 +488,7 @@ void add_few_groups(KernelRows& rows) {
     rows.push_back(keys_kernel({source}));
     for (uint32_t threads : thread_counts) rows.push_back(few_kernel({source}, count, threads));
   }
-  rows.push_back(finish_kernel(count));
+  rows.push_back(few_finish_kernel(count));
 }
 
 Result<FewKeys> number_keys(Library& library, const Rows& rows, const Word& word, Memory& memory) {
@@ -496,10 +496,10 @@ Result<FewKeys> number_keys(Library& library, const Rows& rows, const Word& word
   ASSIGN_OR_RETURN(out.numbers, memory.temporary(4 * most_few_keys));
   ASSIGN_OR_RETURN(device::Mapped found, memory.mapped(16));
   ASSIGN_OR_RETURN(Address zeroed, library.zeroed());
-  const std::vector<Source> sources = sources_of(word);
+  const std::vector<Source> sources = few_sources_of(word);
   ASSIGN_OR_RETURN(const Kernel* kernel, library.kernel(keys_kernel(sources)));
   Arguments a;
-  a.add(rows.capacity).add(rows.size_slot).add(range_of(word)).add(zeroed + present_at).add(zeroed + ticket_at);
+  a.add(rows.capacity).add(rows.size_slot).add(few_range_of(word)).add(zeroed + present_at).add(zeroed + few_ticket_at);
   a.add(out.numbers).add(found.address);
   add_key(a, word);
   const uint64_t tile = keys_block * keys_items;
@@ -520,13 +520,13 @@ Result<void> reduce_few(Library& library, const AggregateInput& input, const Wor
                         Address first, std::span<const Address> accumulators, Memory& memory) {
   const AggregateShape& shape = input.shape;
   const uint32_t threads = threads_for(shape, word, keys.groups);
-  const std::vector<Source> sources = sources_of(word);
+  const std::vector<Source> sources = few_sources_of(word);
   ASSIGN_OR_RETURN(const Kernel* few, library.kernel(few_kernel(sources, shape, threads)));
   const uint64_t shared = numbers_bytes(word) + tables_bytes(shape, keys.groups, threads);
   ASSIGN_OR_RETURN(uint32_t blocks,
                    library.device().blocks_per_multiprocessor(few->handle, threads, static_cast<uint32_t>(shared)));
   const uint64_t resident = uint64_t{std::max(1u, blocks)} * library.device().info().multiprocessors;
-  const uint64_t tile = uint64_t{threads} * items;
+  const uint64_t tile = uint64_t{threads} * few_items;
   const uint64_t grid = std::min(resident, (keys.rows + tile - 1) / tile);
   std::vector<Address> partials;
   for (size_t k = 0; k <= shape.accumulators.size(); ++k) {
@@ -534,7 +534,7 @@ Result<void> reduce_few(Library& library, const AggregateInput& input, const Wor
     partials.push_back(at);
   }
   Arguments a;
-  a.add(keys.rows).add(range_of(word)).add(keys.numbers).add(keys.groups).add(numbers_bytes(word));
+  a.add(keys.rows).add(few_range_of(word)).add(keys.numbers).add(keys.groups).add(numbers_bytes(word));
   add_key(a, word);
   uint64_t bytes = key_bytes(word);
   for (Address column : input.columns) a.add(column);
@@ -543,7 +543,7 @@ Result<void> reduce_few(Library& library, const AggregateInput& input, const Wor
   if (shape.sums_floats()) a.add(input.sum_flags);
   RETURN_IF_ERROR(
       library.launch(*few, static_cast<uint32_t>(grid), a, keys.rows * bytes, static_cast<uint32_t>(shared)));
-  ASSIGN_OR_RETURN(const Kernel* finish, library.kernel(finish_kernel(shape)));
+  ASSIGN_OR_RETURN(const Kernel* finish, library.kernel(few_finish_kernel(shape)));
   Arguments c;
   c.add(grid).add(keys.groups).add(first);
   for (Address at : partials) c.add(at);

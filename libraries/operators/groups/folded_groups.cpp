@@ -20,8 +20,8 @@ namespace rndn::operators {
 
 namespace {
 
-constexpr uint32_t block = 256, warps = block / 32, items = 4, tile_slots = block * items;
-constexpr uint64_t ticket_at = 4096 + 1024;  // in Library::zeroed
+constexpr uint32_t folded_block = 256, folded_warps = folded_block / 32, folded_items = 4, tile_slots = folded_block * folded_items;
+constexpr uint64_t folded_ticket_at = 4096 + 1024;  // in Library::zeroed
 constexpr size_t most_words = 8;
 constexpr uint32_t fits = UINT32_MAX;
 constexpr uint64_t free_slot = UINT64_MAX, sign = uint64_t{1} << 63;
@@ -42,25 +42,25 @@ uint32_t build_collect(ptx::Module& module, std::string_view name, size_t words)
     p_keys.push_back(b.parameter<U64>("keys" + std::to_string(w)));
     p_flips.push_back(b.parameter<U64>("flip" + std::to_string(w)));
   }
-  b.set_block_size(block);
-  auto shared = b.shared<U64>(std::string(name) + "_shared", 2 + warps / 2, 16);
+  b.set_block_size(folded_block);
+  auto shared = b.shared<U64>(std::string(name) + "_shared", 2 + folded_warps / 2, 16);
   const Thread t = thread_of(b);
   Reg<U32> tile =
       take_ticket(b, t, b.ld_param(p_ticket), b.cvt<U32>(b.ld_param(p_tiles)), At(shared));
   Reg<U64> slots = b.ld_param(p_slots), tables = b.ld_param(p_tables),
            start = b.mul_wide(tile, tile_slots);
   Reg<U32> left = b.cvt<U32>(b.min(b.sub(slots, start), uint64_t{tile_slots}));
-  Reg<U32> within = b.mad_lo(t.warp, 32 * items, t.lane), first = b.add(b.cvt<U32>(start), within);
+  Reg<U32> within = b.mad_lo(t.warp, 32 * folded_items, t.lane), first = b.add(b.cvt<U32>(start), within);
   Reg<U64> last = table_at(b, tables, slots, 2 * words - 2);
-  std::vector<Reg<U64>> key(items);
+  std::vector<Reg<U64>> key(folded_items);
   std::vector<Reg<U32>> taken;
-  for (uint32_t i = 0; i < items; ++i) {
+  for (uint32_t i = 0; i < folded_items; ++i) {
     key[i] = b.constant<U64>(free_slot);
     load_if<U64>(b, b.setp(Is::lt, b.add(within, 32 * i), left), Space::global,
                  At(element_address(b, last, b.add(first, 32 * i), 8)), key[i]);
   }
-  for (uint32_t i = 0; i < items; ++i) taken.push_back(b.ballot(b.setp(Is::ne, key[i], free_slot)));
-  const BlockSum sum = count_kept(b, t, taken, warps, shared, 16);
+  for (uint32_t i = 0; i < folded_items; ++i) taken.push_back(b.ballot(b.setp(Is::ne, key[i], free_slot)));
+  const BlockSum sum = count_kept(b, t, taken, folded_warps, shared, 16);
   Reg<U64> before = look_back(b, t, tile, sum.total, b.ld_param(p_counts), At(shared, 8));
   Reg<U64> out = b.ld_param(p_out);
   for_kept(b, t, taken, b.add(b.cvt<U32>(before), sum.before),
@@ -98,7 +98,7 @@ uint32_t build_collect(ptx::Module& module, std::string_view name, size_t words)
   store_if<U64>(b, reports, Space::global, At(found, 8), b.cvt<U64>(said));
   b.ret();
   b.finish();
-  return block;
+  return folded_block;
 }
 
 // Column c: to[k] = from[slots[order[k]]] xor flip, for as many k as *size says.
@@ -112,12 +112,12 @@ uint32_t build_take(ptx::Module& module, std::string_view name,
     p_from.push_back(b.parameter<U64>("from" + std::to_string(c)));
     p_to.push_back(b.parameter<U64>("to" + std::to_string(c)));
   }
-  b.set_block_size(block);
+  b.set_block_size(folded_block);
   const Thread t = thread_of(b);
   Reg<U32> n = b.cvt<U32>(b.ld<U64>(Space::global, At(b.ld_param(p_size))));
-  for_tiles(b, tiles_of(b, n, block), [&](Reg<U32> tile) {
+  for_tiles(b, tiles_of(b, n, folded_block), [&](Reg<U32> tile) {
     const LabelId skip = b.label();
-    Reg<U32> k = b.mad_lo(tile, block, t.tid);
+    Reg<U32> k = b.mad_lo(tile, folded_block, t.tid);
     b.when(b.setp(Is::ge, k, n)).bra(skip);
     Reg<U32> place =
         b.cvt<U32>(b.ld<U64>(Space::global, At(element_address(b, b.ld_param(p_order), k, 8))));
@@ -138,7 +138,7 @@ uint32_t build_take(ptx::Module& module, std::string_view name,
   });
   b.ret();
   b.finish();
-  return block;
+  return folded_block;
 }
 
 Library::Row collect_kernel(size_t words) {
@@ -176,7 +176,7 @@ Result<FoldedGroups> folded_groups(Library& library, const Folded& from, Memory&
     ASSIGN_OR_RETURN(found, memory.mapped(16));
   }
   Arguments a;
-  a.add(from.slots).add(tiles).add(from.tables).add(counts).add(zeroed + ticket_at).add(from.state);
+  a.add(from.slots).add(tiles).add(from.tables).add(counts).add(zeroed + folded_ticket_at).add(from.state);
   a.add(found.address).add(size).add(slots);
   std::vector<Vector> keys;
   for (uint64_t greatest : from.greatest) {
@@ -213,7 +213,7 @@ Result<FoldedGroups> folded_groups(Library& library, const Folded& from, Memory&
   Arguments b;
   b.add(size).add(slots).add(order.data);
   for (size_t c = 0; c < from.columns.size(); ++c) b.add(from.columns[c].data).add(out.columns[c]);
-  RETURN_IF_ERROR(library.launch(*take, library.grid(*take, tiles_for(out.groups, block)), b,
+  RETURN_IF_ERROR(library.launch(*take, library.grid(*take, tiles_for(out.groups, folded_block)), b,
                                  out.groups * (12 + bytes)));
   return out;
 }

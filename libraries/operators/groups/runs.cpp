@@ -16,22 +16,22 @@ namespace rndn::operators {
 namespace {
 
 // Tiles are large because the look-back takes some 16 ns per tile on an H200, however large it is.
-constexpr uint32_t block = 256, warps = block / 32, items = 16, tile_size = block * items;
-constexpr uint64_t ticket_at = 4096 + 256;  // in Library::zeroed
+constexpr uint32_t run_block = 256, run_warps = run_block / 32, run_items = 16, run_tile_size = run_block * run_items;
+constexpr uint64_t run_ticket_at = 4096 + 256;  // in Library::zeroed
 
-enum class From : uint8_t { keys32, keys64, flags };  // what tells the starts
+enum class RunFrom : uint8_t { keys32, keys64, flags };  // what tells the starts
 enum class To : uint8_t { groups, ranks, positions };
 
 // Does position p start a run? Positions that are not `inside` do not.
-Reg<Pred> starts_run(Builder& b, From from, Reg<U64> data, Reg<U32> position, Reg<Pred> inside) {
-  if (from == From::flags) {
+Reg<Pred> starts_run(Builder& b, RunFrom from, Reg<U64> data, Reg<U32> position, Reg<Pred> inside) {
+  if (from == RunFrom::flags) {
     Reg<U16> flag = b.constant<U16>(0);
     load_if<U8>(b, inside, Space::global, At(element_address(b, data, position, 1)), flag);
     return b.setp(Is::ne, b.cvt<U32>(flag), 0u);
   }
   Reg<Pred> has_before = b.setp(Is::ne, ptx::Combine::and_, position, 0u, inside);
   Reg<Pred> differs;
-  if (from == From::keys32) {
+  if (from == RunFrom::keys32) {
     Reg<U64> at = element_address(b, data, position, 4);
     Reg<U32> now = b.constant<U32>(0u), before = b.constant<U32>(0u);
     load_if<U32>(b, inside, Space::global, At(at), now);
@@ -48,36 +48,36 @@ Reg<Pred> starts_run(Builder& b, From from, Reg<U64> data, Reg<U32> position, Re
   return b.and_(inside, b.or_(differs, b.setp(Is::eq, position, 0u)));
 }
 
-uint32_t build_runs(ptx::Module& module, std::string_view name, From from, To to) {
+uint32_t build_runs(ptx::Module& module, std::string_view name, RunFrom from, To to) {
   Builder b(module, std::string(name));
   Param p_n = b.parameter<U64>("n"), p_tiles = b.parameter<U64>("tiles"), p_data = b.parameter<U64>("data"),
         p_rows = b.parameter<U64>("rows"), p_first = b.parameter<U64>("first"), p_offsets = b.parameter<U64>("offsets"),
         p_words = b.parameter<U64>("words"), p_ticket = b.parameter<U64>("ticket"), p_found = b.parameter<U64>("found");
-  b.set_block_size(block);
+  b.set_block_size(run_block);
   auto shared = b.shared<U64>(std::string(name) + "_shared", 8, 16);
   const Thread t = thread_of(b);
   Reg<U32> tile = take_ticket(b, t, b.ld_param(p_ticket), b.cvt<U32>(b.ld_param(p_tiles)), At(shared));
   Reg<U64> n = b.ld_param(p_n), data = b.ld_param(p_data);
-  Reg<U64> start = b.mul_wide(tile, tile_size);
-  Reg<U32> left = b.cvt<U32>(b.min(b.sub(n, start), uint64_t{tile_size}));
-  Reg<U32> within = b.mad_lo(t.warp, 32 * items, t.lane);
+  Reg<U64> start = b.mul_wide(tile, run_tile_size);
+  Reg<U32> left = b.cvt<U32>(b.min(b.sub(n, start), uint64_t{run_tile_size}));
+  Reg<U32> within = b.mad_lo(t.warp, 32 * run_items, t.lane);
   Reg<U32> first = b.add(b.cvt<U32>(start), within);
-  std::vector<Reg<U32>> votes(items);
+  std::vector<Reg<U32>> votes(run_items);
   Reg<U32> total;
-  for (uint32_t i = 0; i < items; ++i) {
+  for (uint32_t i = 0; i < run_items; ++i) {
     Reg<Pred> inside = b.setp(Is::lt, b.add(within, 32 * i), left);
     votes[i] = b.ballot(starts_run(b, from, data, b.add(first, 32 * i), inside));
   }
-  for (uint32_t i = 0; i < items; ++i) {
+  for (uint32_t i = 0; i < run_items; ++i) {
     Reg<U32> count = b.popc(votes[i]);
     total = i ? b.add(total, count) : count;
   }
-  const BlockSum sum = block_sum(b, t, total, warps, shared, 16);
+  const BlockSum sum = block_sum(b, t, total, run_warps, shared, 16);
   Reg<U64> before = look_back(b, t, tile, sum.total, b.ld_param(p_words), At(shared, 8));
   Reg<U32> run = b.add(b.cvt<U32>(before), sum.before);  // of the warp's first start
   Reg<U32> own_lane = b.shl(b.constant<U32>(1u), t.lane), lanes_before = b.sub(own_lane, 1u);
   Reg<U64> out_first = b.ld_param(p_first), out_offsets = b.ld_param(p_offsets), rows = b.ld_param(p_rows);
-  for (uint32_t i = 0; i < items; ++i) {
+  for (uint32_t i = 0; i < run_items; ++i) {
     Reg<U32> position = b.add(first, 32 * i);
     Reg<U32> own = b.add(run, b.popc(b.and_(votes[i], lanes_before)));
     Reg<Pred> starts = b.setp(Is::ne, b.and_(votes[i], own_lane), 0u);
@@ -107,7 +107,7 @@ uint32_t build_runs(ptx::Module& module, std::string_view name, From from, To to
         break;
       }
     }
-    if (i + 1 < items) b.add(run, b.popc(votes[i]), run);
+    if (i + 1 < run_items) b.add(run, b.popc(votes[i]), run);
   }
   // The last tile knows how many there are.
   Reg<Pred> is_last = b.setp(Is::eq, b.add(tile, 1u), b.cvt<U32>(b.ld_param(p_tiles)));
@@ -118,23 +118,23 @@ uint32_t build_runs(ptx::Module& module, std::string_view name, From from, To to
     store_if<U64>(b, thread0, Space::global, At(element_address(b, out_offsets, b.cvt<U32>(all), 8)), n);
   b.ret();
   b.finish();
-  return block;
+  return run_block;
 }
 
 // flags[p] = does row rows[p] differ from the row before it; flags[rows[p]] instead when `mark`. `more`: keeps flags that are set.
-uint32_t build_flags(ptx::Module& module, std::string_view name, std::span<const Source> sources, From from, bool mark,
+uint32_t build_flags(ptx::Module& module, std::string_view name, std::span<const Source> sources, RunFrom from, bool mark,
                      bool more) {
   Builder b(module, std::string(name));
   Param p_n = b.parameter<U64>("n"), p_rows = b.parameter<U64>("rows"), p_data = b.parameter<U64>("data"),
         p_flags = b.parameter<U64>("flags");
   std::vector<PartCode> parts;
   for (size_t k = 0; k < sources.size(); ++k) parts.push_back(declare_part(b, sources[k], static_cast<uint32_t>(k)));
-  b.set_block_size(block);
+  b.set_block_size(run_block);
   const Thread t = thread_of(b);
   Reg<U32> ctaid = b.special(ptx::SpecialRegister::ctaid_x), nctaid = b.special(ptx::SpecialRegister::nctaid_x);
   Reg<U64> n = b.ld_param(p_n), rows = b.ld_param(p_rows), data = b.ld_param(p_data), flags = b.ld_param(p_flags);
   Reg<U64> last = b.sub(n, 1);
-  Reg<U64> start = b.mul_wide(ctaid, block), step = b.mul_wide(nctaid, block);
+  Reg<U64> start = b.mul_wide(ctaid, run_block), step = b.mul_wide(nctaid, run_block);
   const ptx::LabelId loop = b.label(), done = b.label();
   b.bind(loop);
   b.when(b.setp(Is::ge, start, n)).bra_uni(done);
@@ -165,10 +165,10 @@ uint32_t build_flags(ptx::Module& module, std::string_view name, std::span<const
   b.bind(done);
   b.ret();
   b.finish();
-  return block;
+  return run_block;
 }
 
-Library::Row flags_kernel(const std::vector<Source>& sources, From from, bool mark, bool more) {
+Library::Row flags_kernel(const std::vector<Source>& sources, RunFrom from, bool mark, bool more) {
   return {fmt::format("flags_{}_{}{}{}", static_cast<int>(from), source_letters(sources), mark ? "_mark" : "",
                       more ? "_more" : ""),
           [sources, from, mark, more](ptx::Module& m, std::string_view entry) {
@@ -176,7 +176,7 @@ Library::Row flags_kernel(const std::vector<Source>& sources, From from, bool ma
           }};
 }
 
-Result<void> launch_flags(Library& library, std::span<const Part> parts, From from, bool mark, bool more,
+Result<void> launch_flags(Library& library, std::span<const Part> parts, RunFrom from, bool mark, bool more,
                           const Sorted& sorted, Address data, Address flags, uint64_t n) {
   std::vector<Source> sources;
   for (const Part& p : parts) sources.push_back(p.source);
@@ -184,21 +184,21 @@ Result<void> launch_flags(Library& library, std::span<const Part> parts, From fr
   Arguments a;
   a.add(n).add(sorted.rows).add(data).add(flags);
   for (const Part& p : parts) add_part(a, p);
-  return library.launch(*kernel, library.grid(*kernel, (n + block - 1) / block), a, n);
+  return library.launch(*kernel, library.grid(*kernel, (n + run_block - 1) / run_block), a, n);
 }
 
-Library::Row runs_kernel(From from, To to) {
+Library::Row runs_kernel(RunFrom from, To to) {
   return {fmt::format("runs_{}_{}", static_cast<int>(from), static_cast<int>(to)),
           [from, to](ptx::Module& m, std::string_view entry) { return build_runs(m, entry, from, to); }};
 }
 
-Result<void> launch_runs(Library& library, From from, To to, const Sorted& sorted, Address data, Address words,
+Result<void> launch_runs(Library& library, RunFrom from, To to, const Sorted& sorted, Address data, Address words,
                          uint64_t n, Address first, Address offsets, Address found) {
   ASSIGN_OR_RETURN(const Kernel* kernel, library.kernel(runs_kernel(from, to)));
   ASSIGN_OR_RETURN(Address zeroed, library.zeroed());
-  const uint64_t tiles = run_words(n), bytes = from == From::flags ? 1 : from == From::keys64 ? 8 : 4;
+  const uint64_t tiles = run_words(n), bytes = from == RunFrom::flags ? 1 : from == RunFrom::keys64 ? 8 : 4;
   Arguments a;
-  a.add(n).add(tiles).add(data).add(sorted.rows).add(first).add(offsets).add(words).add(zeroed + ticket_at).add(found);
+  a.add(n).add(tiles).add(data).add(sorted.rows).add(first).add(offsets).add(words).add(zeroed + run_ticket_at).add(found);
   return library.launch(*kernel, static_cast<uint32_t>(tiles), a, n * bytes);
 }
 
@@ -209,20 +209,20 @@ Result<void> differ(Library& library, std::span<const Part> parts, bool mark, co
                     uint64_t n) {
   for (size_t k = 0; k < parts.size(); k += parts_at_once) {
     const auto some = parts.subspan(k, std::min(parts_at_once, parts.size() - k));
-    RETURN_IF_ERROR(launch_flags(library, some, From::flags, mark, k > 0, sorted, 0, flags, n));
+    RETURN_IF_ERROR(launch_flags(library, some, RunFrom::flags, mark, k > 0, sorted, 0, flags, n));
   }
   return {};
 }
 
-From from_keys(const Sorted& sorted) { return sorted.wide ? From::keys64 : From::keys32; }
+RunFrom from_keys(const Sorted& sorted) { return sorted.wide ? RunFrom::keys64 : RunFrom::keys32; }
 
 }  // namespace
 
-uint64_t run_words(uint64_t n) { return (n + tile_size - 1) / tile_size; }
+uint64_t run_words(uint64_t n) { return (n + run_tile_size - 1) / run_tile_size; }
 
 namespace {
 // Launches, waits, and says how many.
-Result<uint64_t> count_runs(Library& library, From from, To to, const Sorted& sorted, Address data, Address words,
+Result<uint64_t> count_runs(Library& library, RunFrom from, To to, const Sorted& sorted, Address data, Address words,
                             uint64_t n, Address first, Address offsets, Memory& memory) {
   ASSIGN_OR_RETURN(device::Mapped found, memory.mapped(8));
   RETURN_IF_ERROR(launch_runs(library, from, to, sorted, data, words, n, first, offsets, found.address));
@@ -232,31 +232,31 @@ Result<uint64_t> count_runs(Library& library, From from, To to, const Sorted& so
 }  // namespace
 
 void add_runs(KernelRows& rows) {
-  for (From from : {From::keys32, From::keys64, From::flags})
+  for (RunFrom from : {RunFrom::keys32, RunFrom::keys64, RunFrom::flags})
     for (To to : {To::groups, To::ranks, To::positions}) rows.push_back(runs_kernel(from, to));
-  for (From from : {From::keys32, From::keys64})
+  for (RunFrom from : {RunFrom::keys32, RunFrom::keys64})
     for (bool mark : {false, true}) rows.push_back(flags_kernel({}, from, mark, false));
 }
 
 Result<uint64_t> find_runs(Library& library, const Sorted& sorted, std::span<const Part> parts, uint64_t n,
                            Address first, Address offsets, Memory& memory) {
-  From from = from_keys(sorted);
+  RunFrom from = from_keys(sorted);
   Address data = sorted.keys;
   if (!sorted.complete) {
     ASSIGN_OR_RETURN(data, differing_rows(library, sorted, parts, n, memory));
-    from = From::flags;
+    from = RunFrom::flags;
   }
   return count_runs(library, from, To::groups, sorted, data, sorted.words, n, first, offsets, memory);
 }
 
 Result<uint64_t> number_runs(Library& library, Address rows, Address flags, Address words, uint64_t n, Address numbers,
                              Address first, Memory& memory) {
-  return count_runs(library, From::flags, To::ranks, {.rows = rows}, flags, words, n, numbers, first, memory);
+  return count_runs(library, RunFrom::flags, To::ranks, {.rows = rows}, flags, words, n, numbers, first, memory);
 }
 
 Result<uint64_t> flagged_places(Library& library, Address flags, Address words, uint64_t n, Address out,
                                 Memory& memory) {
-  return count_runs(library, From::flags, To::positions, {}, flags, words, n, out, 0, memory);
+  return count_runs(library, RunFrom::flags, To::positions, {}, flags, words, n, out, 0, memory);
 }
 
 Result<Address> differing_rows(Library& library, const Sorted& sorted, std::span<const Part> parts, uint64_t n,

@@ -23,16 +23,16 @@ using ptx::SpecialRegister;
 
 namespace {
 
-constexpr uint32_t block = 256, warps = block / 32;
-constexpr uint64_t ticket_at = 4096 + 512;  // in Library::zeroed
+constexpr uint32_t segment_block = 256, segment_warps = segment_block / 32;
+constexpr uint64_t segment_ticket_at = 4096 + 512;  // in Library::zeroed
 // In shared memory: tile number, look-back, counts of warps, starts of warps, then 8 bytes per accumulator and warp.
-constexpr int64_t before_at = 8, sums_at = 16, flags_at = 64, totals_at = 96;
+constexpr int64_t segment_before_at = 8, segment_sums_at = 16, flags_at = 64, totals_at = 96;
 
-enum class From : uint8_t { keys32, keys64, flags };  // what tells the starts
+enum class SegmentFrom : uint8_t { keys32, keys64, flags };  // what tells the starts
 
 // Many columns leave fewer registers per place.
-uint32_t items_of(const AggregateShape& shape) { return shape.columns.size() <= 2 ? 8 : 4; }
-uint32_t tile_of(const AggregateShape& shape) { return block * items_of(shape); }
+uint32_t segment_items_of(const AggregateShape& shape) { return shape.columns.size() <= 2 ? 8 : 4; }
+uint32_t segment_tile_of(const AggregateShape& shape) { return segment_block * segment_items_of(shape); }
 
 std::vector<Element> load_elements(Builder& b, const AggregateShape& shape, const std::vector<Reg<U64>>& columns,
                                    Reg<U32> row) {
@@ -53,11 +53,11 @@ std::vector<Reg<U64>> load_all(Builder& b, const std::vector<Param>& parameters)
   return out;
 }
 
-uint32_t build_segments(ptx::Module& module, std::string_view name, From from, bool gather,
+uint32_t build_segments(ptx::Module& module, std::string_view name, SegmentFrom from, bool gather,
                         const AggregateShape& shape) {
   Builder b(module, std::string(name));
   const size_t count = shape.accumulators.size();
-  const uint32_t items = items_of(shape);
+  const uint32_t items = segment_items_of(shape);
   Param p_n = b.parameter<U64>("n"), p_tiles = b.parameter<U64>("tiles"), p_keys = b.parameter<U64>("keys"),
         p_rows = b.parameter<U64>("rows"), p_first = b.parameter<U64>("first"), p_words = b.parameter<U64>("words"),
         p_ticket = b.parameter<U64>("ticket"), p_found = b.parameter<U64>("found"),
@@ -67,12 +67,12 @@ uint32_t build_segments(ptx::Module& module, std::string_view name, From from, b
                            p_out = parameters(b, "out", count), p_heads = parameters(b, "heads", count),
                            p_tails = parameters(b, "tails", count);
   SumFlags flags = sum_flags(b, shape);
-  b.set_block_size(block);
-  auto shared = b.shared<U64>(std::string(name) + "_shared", totals_at / 8 + count * warps, 16);
+  b.set_block_size(segment_block);
+  auto shared = b.shared<U64>(std::string(name) + "_shared", totals_at / 8 + count * segment_warps, 16);
   const Thread t = thread_of(b);
   Reg<U32> tile = take_ticket(b, t, b.ld_param(p_ticket), b.cvt<U32>(b.ld_param(p_tiles)), At(shared));
-  Reg<U64> n = b.ld_param(p_n), start64 = b.mul_wide(tile, block * items);
-  Reg<U32> left = b.cvt<U32>(b.min(b.sub(n, start64), uint64_t{block * items}));
+  Reg<U64> n = b.ld_param(p_n), start64 = b.mul_wide(tile, segment_block * items);
+  Reg<U32> left = b.cvt<U32>(b.min(b.sub(n, start64), uint64_t{segment_block * items}));
   Reg<U32> last = b.sub(left, 1u), start = b.cvt<U32>(start64), within = b.mul_lo(t.tid, items);
   Reg<U64> keys = b.ld_param(p_keys);
 
@@ -84,7 +84,7 @@ uint32_t build_segments(ptx::Module& module, std::string_view name, From from, b
     inside[i] = b.setp(Is::lt, at, left);
     places[i] = b.add(start, b.min(at, last));
   }
-  if (from == From::flags) {
+  if (from == SegmentFrom::flags) {
     for (uint32_t i = 0; i < items; ++i) {
       Reg<U16> flag = b.ld<U8>(Space::global, element_at(b, keys, places[i], 1));
       starts[i] = b.setp(Is::ne, Combine::and_, b.cvt<U32>(flag), 0u, inside[i]);
@@ -100,7 +100,7 @@ uint32_t build_segments(ptx::Module& module, std::string_view name, From from, b
                         b.setp(Is::eq, Combine::and_, places[0], 0u, inside[0]));
       for (uint32_t i = 1; i < items; ++i) starts[i] = b.setp(Is::ne, Combine::and_, key[i], key[i - 1], inside[i]);
     };
-    from == From::keys64 ? find.template operator()<U64>(8) : find.template operator()<U32>(4);
+    from == SegmentFrom::keys64 ? find.template operator()<U64>(8) : find.template operator()<U32>(4);
   }
   std::vector<Reg<Pred>> differs = starts;  // from the row before, in key or value
   if (distinct)
@@ -119,8 +119,8 @@ uint32_t build_segments(ptx::Module& module, std::string_view name, From from, b
   Reg<U32> own = b.select<U32>(1u, 0u, starts[0]);
   for (uint32_t i = 1; i < items; ++i) b.when(starts[i]).add(own, 1u, own);
   Reg<U32> up_to = warp_sum(b, t, own);
-  const BlockSum sum = block_sum(b, t, up_to, warps, shared, sums_at);
-  Reg<U64> before = look_back(b, t, tile, sum.total, b.ld_param(p_words), At(shared, before_at));
+  const BlockSum sum = block_sum(b, t, up_to, segment_warps, shared, segment_sums_at);
+  Reg<U64> before = look_back(b, t, tile, sum.total, b.ld_param(p_words), At(shared, segment_before_at));
   Reg<U32> run = b.add(b.cvt<U32>(before), b.add(sum.before, b.sub(up_to, own)));
   Reg<U32> first_run = b.mov(run);
 
@@ -199,19 +199,19 @@ uint32_t build_segments(ptx::Module& module, std::string_view name, From from, b
   Reg<U32> warp_at = b.mad_lo(t.warp, 8u, base);
   for (size_t k = 0; k < count; ++k)
     with_held(shape.accumulators[k].held, [&]<class T>() {
-      store_if<T>(b, lane31, Space::shared, At(warp_at, totals_at + 8 * int64_t{warps} * static_cast<int64_t>(k)),
+      store_if<T>(b, lane31, Space::shared, At(warp_at, totals_at + 8 * int64_t{segment_warps} * static_cast<int64_t>(k)),
                   Reg<T>{scan[k]});
     });
   b.bar_sync();
   Registers carry, total(count), both(count);
   for (const Accumulator& a : shape.accumulators) carry.push_back(identity_register(b, a));
   Reg<Pred> in_tile = b.mov(in_warp);  // a run has begun in the tile before this thread
-  for (uint32_t w = 0; w + 1 < warps; ++w) {
+  for (uint32_t w = 0; w + 1 < segment_warps; ++w) {
     Reg<Pred> earlier = b.setp(Is::gt, t.warp, w);
     Reg<Pred> begins = b.setp(Is::ne, b.ld<U32>(Space::shared, At(shared, flags_at + 4 * w)), 0u);
     for (size_t k = 0; k < count; ++k) {
       with_held(shape.accumulators[k].held, [&]<class T>() {
-        const int64_t at = totals_at + 8 * (int64_t{warps} * static_cast<int64_t>(k) + w);
+        const int64_t at = totals_at + 8 * (int64_t{segment_warps} * static_cast<int64_t>(k) + w);
         total[k] = b.ld<T>(Space::shared, At(shared, at)).id;
       });
       combine_anew(b, shape, k, carry, total, both);
@@ -234,7 +234,7 @@ uint32_t build_segments(ptx::Module& module, std::string_view name, From from, b
     });
   }
   Reg<Pred> ends_run = b.and_(open, in_tile), ends_tile = b.and_(open, b.not_(in_tile));
-  Reg<Pred> is_last = b.setp(Is::eq, t.tid, block - 1);
+  Reg<Pred> is_last = b.setp(Is::eq, t.tid, segment_block - 1);
   for (size_t k = 0; k < count; ++k) {
     combine_anew(b, shape, k, carry, heads, both);
     store_result(ends_run, k, first_run, both);
@@ -255,7 +255,7 @@ uint32_t build_segments(ptx::Module& module, std::string_view name, From from, b
                 b.add(before, b.cvt<U64>(sum.total)));
   b.ret();
   b.finish();
-  return block;
+  return segment_block;
 }
 
 // Warp w: the run that ends in tile w + 1, or with the last tile.
@@ -266,11 +266,11 @@ uint32_t build_boundaries(ptx::Module& module, std::string_view name, const Aggr
   const std::vector<Param> p_out = parameters(b, "out", count), p_heads = parameters(b, "heads", count),
                            p_tails = parameters(b, "tails", count);
   const SumFlags flags = sum_flags(b, shape);
-  b.set_block_size(block);
+  b.set_block_size(segment_block);
   const Thread t = thread_of(b);
   Reg<U32> tiles = b.cvt<U32>(b.ld_param(p_tiles));
   Reg<U64> words = b.ld_param(p_words);
-  Reg<U32> before = b.mad_lo(b.special(SpecialRegister::ctaid_x), warps, t.warp);  // the last tile before the boundary
+  Reg<U32> before = b.mad_lo(b.special(SpecialRegister::ctaid_x), segment_warps, t.warp);  // the last tile before the boundary
   const LabelId done = b.label(), window = b.label();
   b.when(b.setp(Is::ge, before, tiles)).bra_uni(done);
   // Runs up to and including a tile.
@@ -325,7 +325,7 @@ uint32_t build_boundaries(ptx::Module& module, std::string_view name, const Aggr
   b.bind(done);
   b.ret();
   b.finish();
-  return block;
+  return segment_block;
 }
 
 uint32_t build_cells(ptx::Module& module, std::string_view name, const AggregateShape& shape) {
@@ -335,12 +335,12 @@ uint32_t build_cells(ptx::Module& module, std::string_view name, const Aggregate
   const std::vector<Param> p_columns = parameters(b, "column", shape.columns.size()),
                            p_out = parameters(b, "out", count);
   SumFlags flags = sum_flags(b, shape);
-  b.set_block_size(block);
+  b.set_block_size(segment_block);
   const Thread t = thread_of(b);
   start_sums(b, shape, flags);
   Reg<U32> cells = b.cvt<U32>(b.ld_param(p_cells));
-  Reg<U32> cell = b.mad_lo(b.special(SpecialRegister::ctaid_x), warps, t.warp);
-  Reg<U32> step = b.mul_lo(b.special(SpecialRegister::nctaid_x), warps);
+  Reg<U32> cell = b.mad_lo(b.special(SpecialRegister::ctaid_x), segment_warps, t.warp);
+  Reg<U32> step = b.mul_lo(b.special(SpecialRegister::nctaid_x), segment_warps);
   Reg<U64> offsets = b.ld_param(p_offsets), rows = b.ld_param(p_rows);
   const std::vector<Reg<U64>> columns = load_all(b, p_columns), out = load_all(b, p_out);
   Reg<Pred> lane0 = b.setp(Is::eq, t.lane, 0u);
@@ -375,10 +375,10 @@ uint32_t build_cells(ptx::Module& module, std::string_view name, const Aggregate
   report_sums(b, flags);
   b.ret();
   b.finish();
-  return block;
+  return segment_block;
 }
 
-Library::Row segments_kernel(From from, bool gather, const AggregateShape& shape) {
+Library::Row segments_kernel(SegmentFrom from, bool gather, const AggregateShape& shape) {
   return {fmt::format("segments_{}{}{}", static_cast<int>(from), gather ? "_gather" : "", shape.name()),
           [from, gather, shape](ptx::Module& m, std::string_view entry) {
             return build_segments(m, entry, from, gather, shape);
@@ -393,7 +393,7 @@ Library::Row cells_kernel(const AggregateShape& shape) {
           [shape](ptx::Module& m, std::string_view entry) { return build_cells(m, entry, shape); }};
 }
 
-uint64_t bytes_of(const AggregateShape& shape) {
+uint64_t segment_bytes_of(const AggregateShape& shape) {
   uint64_t bytes = 0;
   for (Type type : shape.columns) bytes += width(type);
   return bytes;
@@ -415,22 +415,22 @@ void add_aggregates(KernelRows& rows) {
     rows.push_back(cells_kernel({{type}, {{min, held, 0}, {max, held, 0}}}));
     if (width(type) < 4) continue;
     for (const AggregateShape& shape : {sum, AggregateShape{{type}, {{min, held, 0}, {max, held, 0}}}}) {
-      for (bool gather : {false, true}) rows.push_back(segments_kernel(From::keys32, gather, shape));
+      for (bool gather : {false, true}) rows.push_back(segments_kernel(SegmentFrom::keys32, gather, shape));
       rows.push_back(boundaries_kernel(shape));
     }
   }
-  for (bool gather : {false, true}) rows.push_back(segments_kernel(From::keys32, gather, count));
-  for (From from : {From::keys64, From::flags}) rows.push_back(segments_kernel(from, true, count));
+  for (bool gather : {false, true}) rows.push_back(segments_kernel(SegmentFrom::keys32, gather, count));
+  for (SegmentFrom from : {SegmentFrom::keys64, SegmentFrom::flags}) rows.push_back(segments_kernel(from, true, count));
   rows.push_back(boundaries_kernel(count));
 }
 
-uint64_t segment_words(uint64_t n, const AggregateShape& shape) { return (n + tile_of(shape) - 1) / tile_of(shape); }
+uint64_t segment_words(uint64_t n, const AggregateShape& shape) { return (n + segment_tile_of(shape) - 1) / segment_tile_of(shape); }
 
 Result<uint64_t> reduce_runs(Library& library, const AggregateInput& input, const Sorted& sorted,
                              std::span<const Part> parts, uint64_t n, Address first,
                              std::span<const Address> accumulators, Memory& memory, const Part* value) {
   const AggregateShape& shape = input.shape;
-  From from = sorted.wide ? From::keys64 : From::keys32;
+  SegmentFrom from = sorted.wide ? SegmentFrom::keys64 : SegmentFrom::keys32;
   Address keys = sorted.keys;
   Address values = 0;
   if (value) {
@@ -438,7 +438,7 @@ Result<uint64_t> reduce_runs(Library& library, const AggregateInput& input, cons
   }
   if (!sorted.complete || value) {
     ASSIGN_OR_RETURN(keys, differing_rows(library, sorted, parts, n, memory));
-    from = From::flags;
+    from = SegmentFrom::flags;
   }
   const bool gather = sorted.rows != 0;
   const uint64_t tiles = segment_words(n, shape);
@@ -452,16 +452,16 @@ Result<uint64_t> reduce_runs(Library& library, const AggregateInput& input, cons
   ASSIGN_OR_RETURN(Address zeroed, library.zeroed());
   ASSIGN_OR_RETURN(const Kernel* segments, library.kernel(segments_kernel(from, gather, shape)));
   Arguments a;
-  a.add(n).add(tiles).add(keys).add(sorted.rows).add(first).add(sorted.words).add(zeroed + ticket_at);
+  a.add(n).add(tiles).add(keys).add(sorted.rows).add(first).add(sorted.words).add(zeroed + segment_ticket_at);
   a.add(found.address).add(values);
   for (Address column : input.columns) a.add(column);
   for (Address out : accumulators) a.add(out);
   for (Address at : heads) a.add(at);
   for (Address at : tails) a.add(at);
   if (shape.sums_floats()) a.add(input.sum_flags);
-  const uint64_t key_bytes = from == From::flags ? 1 : from == From::keys64 ? 8 : 4;
+  const uint64_t key_bytes = from == SegmentFrom::flags ? 1 : from == SegmentFrom::keys64 ? 8 : 4;
   RETURN_IF_ERROR(
-      library.launch(*segments, static_cast<uint32_t>(tiles), a, n * (key_bytes + (gather ? 8 : 0) + bytes_of(shape))));
+      library.launch(*segments, static_cast<uint32_t>(tiles), a, n * (key_bytes + (gather ? 8 : 0) + segment_bytes_of(shape))));
   if (!accumulators.empty()) {
     ASSIGN_OR_RETURN(const Kernel* boundaries, library.kernel(boundaries_kernel(shape)));
     Arguments c;
@@ -470,7 +470,7 @@ Result<uint64_t> reduce_runs(Library& library, const AggregateInput& input, cons
     for (Address at : heads) c.add(at);
     for (Address at : tails) c.add(at);
     if (shape.sums_floats()) c.add(input.sum_flags);
-    RETURN_IF_ERROR(library.launch(*boundaries, static_cast<uint32_t>((tiles + warps - 1) / warps), c,
+    RETURN_IF_ERROR(library.launch(*boundaries, static_cast<uint32_t>((tiles + segment_warps - 1) / segment_warps), c,
                                    tiles * 24 * accumulators.size()));
   }
   RETURN_IF_ERROR(library.device().synchronize());
@@ -486,7 +486,7 @@ Result<void> reduce_cells(Library& library, const AggregateInput& input, uint64_
   for (Address column : input.columns) a.add(column);
   for (Address out : accumulators) a.add(out);
   if (input.shape.sums_floats()) a.add(input.sum_flags);
-  return library.launch(*kernel, library.grid(*kernel, (cells + warps - 1) / warps), a, cells * 16);
+  return library.launch(*kernel, library.grid(*kernel, (cells + segment_warps - 1) / segment_warps), a, cells * 16);
 }
 
 }  // namespace rndn::operators

@@ -17,7 +17,7 @@ constexpr uint32_t warp_candidates = 1024;
 constexpr uint32_t tile_candidates = warp_candidates * block_threads / 32;
 constexpr uint64_t most_candidates = uint64_t{1} << 43;
 
-uint32_t build_loop(ptx::Module& module, std::string_view name, const JoinShape& shape) {
+uint32_t build_pair_loop(ptx::Module& module, std::string_view name, const JoinShape& shape) {
   Builder b(module, std::string(name));
   b.set_block_size(block_threads);
   SideCode left = side_code(b, "left", shape, shape.left_single);
@@ -111,7 +111,7 @@ Result<Pairs> loop_pairs(Library& library, const JoinShape& shape, const Side& l
   uint64_t room = std::min(l * r, std::max({l, r, uint64_t{1024}}));
   ASSIGN_OR_RETURN(const Kernel* kernel,
                    library.kernel("join_loop_" + shape.name(),
-                                  [&](ptx::Module& m, std::string_view name) { return build_loop(m, name, shape); }));
+                                  [&](ptx::Module& m, std::string_view name) { return build_pair_loop(m, name, shape); }));
   const uint64_t scratch_bytes = 256 + tiles * 8;
   ASSIGN_OR_RETURN(Address scratch, memory.temporary(scratch_bytes));
   ASSIGN_OR_RETURN(device::Mapped total, memory.mapped(8));

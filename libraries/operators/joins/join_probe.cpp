@@ -25,9 +25,9 @@ namespace rndn::operators {
 
 namespace {
 
-constexpr uint32_t items = 4;
-constexpr uint32_t tile_rows = block_threads * items;
-constexpr uint32_t warps = block_threads / 32;
+constexpr uint32_t probe_items = 4;
+constexpr uint32_t probe_tile_rows = block_threads * probe_items;
+constexpr uint32_t probe_warps = block_threads / 32;
 
 // Bits below this lane's.
 Reg<U32> lanes_before(Builder& b, const Thread& t) { return b.sub(b.shl(b.constant<U32>(1), t.lane), 1); }
@@ -35,7 +35,7 @@ Reg<U32> lanes_before(Builder& b, const Thread& t) { return b.sub(b.shl(b.consta
 // ---- unique keys
 
 // What the host reads after the first probe.
-struct Answer {
+struct ProbeAnswer {
   uint64_t pairs, duplicates, left_rows;
 };
 
@@ -60,17 +60,17 @@ uint32_t build_probe(ptx::Module& module, std::string_view name, const JoinShape
   store_if<U64>(b, first_thread, Space::global, At(answer, 16), left64);
   const LabelId next = b.label(), done = b.label();
   b.when(b.setp(Is::ne, duplicates, 0)).bra_uni(done);
-  Reg<U32> tiles = tiles_of(b, right.rows, tile_rows);
+  Reg<U32> tiles = tiles_of(b, right.rows, probe_tile_rows);
   Reg<U32> last = b.sub(right.rows, 1), before_lane = lanes_before(b, t);
   Reg<Pred> no_left = b.setp(Is::eq, left.rows, 0);
   b.bind(next);
   Reg<U32> tile = take_tile(b, shared, b.add(table.control_at, control_ticket), t);
   b.when(b.setp(Is::ge, tile, tiles)).bra_uni(done);
   // A warp's rows are neighbours, and so are those of its lanes.
-  Reg<U32> first = b.add(b.mad_lo(tile, tile_rows, b.mul_lo(t.warp, 32 * items)), t.lane);
+  Reg<U32> first = b.add(b.mad_lo(tile, probe_tile_rows, b.mul_lo(t.warp, 32 * probe_items)), t.lane);
   std::vector<Reg<U32>> rows;
   std::vector<Key> keys;
-  for (uint32_t k = 0; k < items; ++k) {
+  for (uint32_t k = 0; k < probe_items; ++k) {
     Reg<U32> row = b.add(first, 32 * k);
     Reg<Pred> exists = b.setp(Is::lt, row, right.rows);
     rows.push_back(b.min(row, last));
@@ -79,7 +79,7 @@ uint32_t build_probe(ptx::Module& module, std::string_view name, const JoinShape
   const std::vector<Found> found = find_rows(b, shape, table, left, right, rows, keys);
   std::vector<Reg<U32>> masks;
   Reg<U32> count;
-  for (uint32_t k = 0; k < items; ++k) {
+  for (uint32_t k = 0; k < probe_items; ++k) {
     if (!shape.rest.empty()) {  // rows that are not there stand for row 0, which is there when any is
       const LabelId tested = b.label();
       b.when(no_left).bra(tested);
@@ -91,7 +91,7 @@ uint32_t build_probe(ptx::Module& module, std::string_view name, const JoinShape
     Reg<U32> own = b.popc(masks[k]);
     count = count.valid() ? b.add(count, own) : own;
   }
-  const BlockSum sum = block_sum(b, t, count, warps, shared, 16);
+  const BlockSum sum = block_sum(b, t, count, probe_warps, shared, 16);
   Reg<U64> before = look_back(b, t, tile, sum.total, b.ld_param(words_at), At(shared, 8));
   Reg<U64> end = b.add(before, b.cvt<U64>(sum.total));
   Reg<Pred> last_tile = b.setp(Is::eq, ptx::Combine::and_, b.add(tile, 1), tiles, b.setp(Is::eq, t.tid, 0));
@@ -99,14 +99,14 @@ uint32_t build_probe(ptx::Module& module, std::string_view name, const JoinShape
   Reg<U64> start = b.shl(b.add(before, b.cvt<U64>(sum.before)), 3);
   Reg<U64> left_at = b.add(b.ld_param(out_left), start), right_at = b.add(b.ld_param(out_right), start);
   Reg<U32> position = b.constant<U32>(0);
-  for (uint32_t k = 0; k < items; ++k) {
+  for (uint32_t k = 0; k < probe_items; ++k) {
     Reg<U32> place = b.add(position, b.popc(b.and_(masks[k], before_lane)));
     Reg<Pred> hit = b.setp(Is::ne, b.and_(b.shr(masks[k], t.lane), 1), 0);
     const At to_left = element_at(b, left_at, place, 8), to_right = element_at(b, right_at, place, 8);
     Reg<U64> i = b.cvt<U64>(found[k].row), j = b.cvt<U64>(rows[k]);
     store_if<U64>(b, hit, Space::global, to_left, i);
     store_if<U64>(b, hit, Space::global, to_right, j);
-    if (k + 1 < items) b.add(position, b.popc(masks[k]), position);
+    if (k + 1 < probe_items) b.add(position, b.popc(masks[k]), position);
   }
   b.bra(next);
   b.bind(done);
@@ -128,18 +128,18 @@ uint32_t build_places(ptx::Module& module, std::string_view name, const JoinShap
   table.start(b);
   Reg<U64> places = b.ld_param(places_at), counts = b.ld_param(counts_at);
   Reg<U32> last = b.sub(left.rows, 1);
-  for_tiles(b, tiles_of(b, left.rows, tile_rows), [&](Reg<U32> tile) {
+  for_tiles(b, tiles_of(b, left.rows, probe_tile_rows), [&](Reg<U32> tile) {
     std::vector<Reg<U32>> rows;
     std::vector<Reg<Pred>> exists;
     std::vector<Key> keys;
-    for (uint32_t k = 0; k < items; ++k) {
-      Reg<U32> row = b.add(b.mad_lo(tile, tile_rows, t.tid), k * block_threads);
+    for (uint32_t k = 0; k < probe_items; ++k) {
+      Reg<U32> row = b.add(b.mad_lo(tile, probe_tile_rows, t.tid), k * block_threads);
       exists.push_back(b.setp(Is::lt, row, left.rows));
       rows.push_back(b.min(row, last));
       keys.push_back(row_key(b, shape, table, left, rows[k], exists[k]));
     }
     const std::vector<Found> found = find_rows(b, shape, table, left, left, rows, keys);
-    for (uint32_t k = 0; k < items; ++k) {
+    for (uint32_t k = 0; k < probe_items; ++k) {
       const At count = element_at(b, counts, found[k].place, 4), place = element_at(b, places, rows[k], 4);
       b.when(found[k].hit).red<U32>(ptx::AtomicOp::add, Space::global, count, 1);
       Reg<U32> own = b.selp(found[k].place, table.count, found[k].hit);  // rows without a key go last
@@ -161,17 +161,17 @@ uint32_t build_sums(ptx::Module& module, std::string_view name) {
   const Thread t = thread_of(b);
   Reg<U32> slots = b.ld<U32>(Space::global, At(b.ld_param(control), control_slots));
   Reg<U32> tiles = b.add(b.shr(slots, 10), 1);  // the sums of all slots and the one behind them
-  static_assert(tile_rows == 1 << 10);
+  static_assert(probe_tile_rows == 1 << 10);
   Reg<U64> counts = b.ld_param(counts_at);
   const LabelId next = b.label(), done = b.label();
   b.bind(next);
   Reg<U32> tile = take_tile(b, shared, b.ld_param(ticket_at), t);
   b.when(b.setp(Is::ge, tile, tiles)).bra_uni(done);
-  const At at = element_at(b, counts, b.mad_lo(tile, tile_rows, b.shl(t.tid, 2)), 4);
+  const At at = element_at(b, counts, b.mad_lo(tile, probe_tile_rows, b.shl(t.tid, 2)), 4);
   const auto own = b.ld_v4<U32>(Space::global, at);
   Reg<U32> two = b.add(own[0], own[1]), three = b.add(two, own[2]), four = b.add(three, own[3]);
   Reg<U32> inclusive = warp_sum(b, t, four);
-  const BlockSum sum = block_sum(b, t, inclusive, warps, shared, 16);
+  const BlockSum sum = block_sum(b, t, inclusive, probe_warps, shared, 16);
   Reg<U64> before = look_back(b, t, tile, sum.total, b.ld_param(words_at), At(shared, 8));
   Reg<U32> start = b.add(b.add(b.cvt<U32>(before), sum.before), b.sub(inclusive, four));
   b.st_v4<U32>(Space::global, at, start, b.add(start, own[0]), b.add(start, two), b.add(start, three));
@@ -183,7 +183,7 @@ uint32_t build_sums(ptx::Module& module, std::string_view name) {
 }
 
 // count and write: see the top. `starts`: per warp of 32 right rows the position of its first pair.
-uint32_t build_ranges(ptx::Module& module, std::string_view name, const JoinShape& shape, JoinTable::Kind kind,
+uint32_t build_probe_ranges(ptx::Module& module, std::string_view name, const JoinShape& shape, JoinTable::Kind kind,
                       bool write) {
   Builder b(module, std::string(name));
   b.set_block_size(block_threads);
@@ -194,7 +194,7 @@ uint32_t build_ranges(ptx::Module& module, std::string_view name, const JoinShap
   const Parameter starts_at = b.parameter<U64>("starts"), ticket_at = b.parameter<U64>("ticket");
   const Parameter words_at = b.parameter<U64>("words"), total_at = b.parameter<U64>("total");
   const Parameter out_left = b.parameter<U64>("out_left"), out_right = b.parameter<U64>("out_right");
-  const ptx::SharedVariable shared = b.shared<U64>(std::string(name) + "_shared", 2 + warps, 16);
+  const ptx::SharedVariable shared = b.shared<U64>(std::string(name) + "_shared", 2 + probe_warps, 16);
   const Thread t = thread_of(b);
   left.start(b);
   right.start(b);
@@ -258,7 +258,7 @@ uint32_t build_ranges(ptx::Module& module, std::string_view name, const JoinShap
       store_if<U64>(b, b.setp(Is::eq, t.lane, 0), Space::shared, At(own_place), count);
       b.bar_sync();
       Reg<U64> earlier = b.constant<U64>(0), total = b.constant<U64>(0);
-      for (uint32_t w = 0; w < warps; ++w) {
+      for (uint32_t w = 0; w < probe_warps; ++w) {
         Reg<U64> its = b.ld<U64>(Space::shared, At(shared, 16 + 8 * w));
         b.when(b.setp(Is::gt, t.warp, w)).add(earlier, its, earlier);
         b.add(total, its, total);
@@ -301,20 +301,20 @@ uint32_t build_ranges(ptx::Module& module, std::string_view name, const JoinShap
   return block_threads;
 }
 
-const char* kind_name(JoinTable::Kind kind) { return kind == JoinTable::direct ? "direct_" : "hash_"; }
+const char* probe_kind_name(JoinTable::Kind kind) { return kind == JoinTable::direct ? "direct_" : "hash_"; }
 
 Library::Row probe_kernel(const JoinShape& shape, JoinTable::Kind kind) {
-  return {"join_probe_" + std::string(kind_name(kind)) + shape.name(),
+  return {"join_probe_" + std::string(probe_kind_name(kind)) + shape.name(),
           [shape, kind](ptx::Module& m, std::string_view name) { return build_probe(m, name, shape, kind); }};
 }
 Library::Row places_kernel(const JoinShape& shape, JoinTable::Kind kind) {
-  return {"join_places_" + std::string(kind_name(kind)) + shape.name(),
+  return {"join_places_" + std::string(probe_kind_name(kind)) + shape.name(),
           [shape, kind](ptx::Module& m, std::string_view name) { return build_places(m, name, shape, kind); }};
 }
 Library::Row ranges_kernel(const JoinShape& shape, JoinTable::Kind kind, bool write) {
-  return {(write ? "join_write_" : "join_count_") + std::string(kind_name(kind)) + shape.name(),
+  return {(write ? "join_write_" : "join_count_") + std::string(probe_kind_name(kind)) + shape.name(),
           [shape, kind, write](ptx::Module& m, std::string_view name) {
-            return build_ranges(m, name, shape, kind, write);
+            return build_probe_ranges(m, name, shape, kind, write);
           }};
 }
 
@@ -329,12 +329,12 @@ Result<Pairs> duplicate_pairs(Library& library, const JoinShape& shape, const Jo
   const JoinTable::Kind kind = table.kind;
   // The counts become the sums in place: a tile reads and writes four of them per thread.
   const uint64_t slots = table.slot_capacity, tiles = tiles_for(right.capacity, block_threads);
-  const uint64_t sum_tiles = slots / tile_rows + 1, counts_bytes = sum_tiles * tile_rows * 4;
+  const uint64_t sum_tiles = slots / probe_tile_rows + 1, counts_bytes = sum_tiles * probe_tile_rows * 4;
   const uint64_t zero_bytes = 256 + (sum_tiles + tiles) * 8;
   ASSIGN_OR_RETURN(Address zeroed, memory.temporary(zero_bytes));
   ASSIGN_OR_RETURN(Address counts, memory.temporary(counts_bytes));
   ASSIGN_OR_RETURN(Address places, memory.temporary(left_rows * 4));
-  ASSIGN_OR_RETURN(Address starts, memory.temporary(tiles * warps * 8));
+  ASSIGN_OR_RETURN(Address starts, memory.temporary(tiles * probe_warps * 8));
   RETURN_IF_ERROR(library.device().fill(zeroed, 0, zero_bytes));
   RETURN_IF_ERROR(library.device().fill(counts, 0, counts_bytes));
   {
@@ -343,7 +343,7 @@ Result<Pairs> duplicate_pairs(Library& library, const JoinShape& shape, const Jo
     add(a, left);
     add(a, table);
     a.add(places).add(counts);
-    RETURN_IF_ERROR(library.launch(*kernel, library.grid(*kernel, tiles_for(left_rows, tile_rows)), a,
+    RETURN_IF_ERROR(library.launch(*kernel, library.grid(*kernel, tiles_for(left_rows, probe_tile_rows)), a,
                                    left_rows * (row_bytes(left) + 4)));
   }
   {
@@ -410,12 +410,12 @@ void add_join_probes(KernelRows& rows) {
 
 Result<Pairs> join_pairs(Library& library, const JoinShape& shape, const KeyLayout& layout, const Side& left,
                          const Side& right, Memory& memory) {
-  const uint64_t tiles = tiles_for(right.capacity, tile_rows);
+  const uint64_t tiles = tiles_for(right.capacity, probe_tile_rows);
   ASSIGN_OR_RETURN(const JoinTable table, build_join(library, shape, layout, left, tiles, memory));
   Pairs out;
   ASSIGN_OR_RETURN(out.left.data, memory.result(right.capacity * 8));
   ASSIGN_OR_RETURN(out.right.data, memory.result(right.capacity * 8));
-  ASSIGN_OR_RETURN(device::Mapped mapped, memory.mapped(sizeof(Answer)));
+  ASSIGN_OR_RETURN(device::Mapped mapped, memory.mapped(sizeof(ProbeAnswer)));
   ASSIGN_OR_RETURN(const Kernel* probe, library.kernel(probe_kernel(shape, table.kind)));
   Arguments a;
   add(a, left);
@@ -424,7 +424,7 @@ Result<Pairs> join_pairs(Library& library, const JoinShape& shape, const KeyLayo
   a.add(table.words).add(mapped.address).add(out.left.data).add(out.right.data);
   RETURN_IF_ERROR(library.launch(*probe, library.grid(*probe, tiles), a, right.capacity * (row_bytes(right) + 16)));
   RETURN_IF_ERROR(library.device().synchronize());
-  const volatile Answer* answer = static_cast<const volatile Answer*>(mapped.host);
+  const volatile ProbeAnswer* answer = static_cast<const volatile ProbeAnswer*>(mapped.host);
   if (answer->duplicates) return duplicate_pairs(library, shape, table, left, right, answer->left_rows, memory);
   out.left.capacity = out.right.capacity = answer->pairs;
   return out;

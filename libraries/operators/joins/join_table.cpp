@@ -16,8 +16,8 @@ using ptx::Combine;
 
 namespace {
 
-constexpr uint32_t items = 4;
-constexpr uint32_t tile_rows = block_threads * items;
+constexpr uint32_t table_items = 4;
+constexpr uint32_t table_tile_rows = block_threads * table_items;
 constexpr ptx::Access read_only{.cache = ptx::Cache::nc};
 
 uint32_t build_clear(ptx::Module& module, std::string_view name) {
@@ -57,7 +57,7 @@ uint32_t build_clear(ptx::Module& module, std::string_view name) {
   return block_threads;
 }
 
-uint32_t build_enter(ptx::Module& module, std::string_view name, const JoinShape& shape, JoinTable::Kind kind) {
+uint32_t build_table_enter(ptx::Module& module, std::string_view name, const JoinShape& shape, JoinTable::Kind kind) {
   Builder b(module, std::string(name));
   b.set_block_size(block_threads);
   SideCode left = side_code(b, "left", shape, shape.left_single);
@@ -68,16 +68,16 @@ uint32_t build_enter(ptx::Module& module, std::string_view name, const JoinShape
   table.start(b);
   Reg<U32> last = b.sub(left.rows, 1);
   Reg<U32> repeated = b.constant<U32>(0);  // 1: this thread met a key that is there already
-  for_tiles(b, tiles_of(b, left.rows, tile_rows), [&](Reg<U32> tile) {
-    Reg<U32> rows[items];
-    Key keys[items];
-    for (uint32_t k = 0; k < items; ++k) {
-      Reg<U32> row = b.add(b.mad_lo(tile, tile_rows, t.tid), k * block_threads);
+  for_tiles(b, tiles_of(b, left.rows, table_tile_rows), [&](Reg<U32> tile) {
+    Reg<U32> rows[table_items];
+    Key keys[table_items];
+    for (uint32_t k = 0; k < table_items; ++k) {
+      Reg<U32> row = b.add(b.mad_lo(tile, table_tile_rows, t.tid), k * block_threads);
       Reg<Pred> exists = b.setp(Is::lt, row, left.rows);
       rows[k] = b.min(row, last);
       keys[k] = row_key(b, shape, table, left, rows[k], exists);
     }
-    for (uint32_t k = 0; k < items; ++k) {
+    for (uint32_t k = 0; k < table_items; ++k) {
       Reg<U32> mark = b.not_(rows[k]);
       const LabelId done = b.label();
       if (kind == JoinTable::direct) {
@@ -126,7 +126,7 @@ uint32_t build_enter(ptx::Module& module, std::string_view name, const JoinShape
   return block_threads;
 }
 
-const char* kind_name(JoinTable::Kind kind) { return kind == JoinTable::direct ? "direct_" : "hash_"; }
+const char* table_kind_name(JoinTable::Kind kind) { return kind == JoinTable::direct ? "direct_" : "hash_"; }
 
 std::string single_name(const std::vector<bool>& single) {
   std::string out;
@@ -176,8 +176,8 @@ std::string JoinShape::name() const {
 }
 
 static Library::Row table_builder(const JoinShape& shape, JoinTable::Kind kind) {
-  return {"join_build_" + std::string(kind_name(kind)) + shape.name(),
-          [shape, kind](ptx::Module& m, std::string_view name) { return build_enter(m, name, shape, kind); }};
+  return {"join_build_" + std::string(table_kind_name(kind)) + shape.name(),
+          [shape, kind](ptx::Module& m, std::string_view name) { return build_table_enter(m, name, shape, kind); }};
 }
 
 // Of one key, of two, and of one that may be missing, which is a flag and a key.
@@ -237,7 +237,7 @@ Result<JoinTable> build_join(Library& library, const JoinShape& shape, const Key
   a.add(duplicates ? duplicates : table.control + control_duplicates);
   uint64_t bytes = 0;
   for (const Vector& v : keys.columns) bytes += width(v.type);
-  RETURN_IF_ERROR(library.launch(*enter, library.grid(*enter, tiles_for(left.capacity, tile_rows)), a,
+  RETURN_IF_ERROR(library.launch(*enter, library.grid(*enter, tiles_for(left.capacity, table_tile_rows)), a,
                                  left.capacity * (bytes + slot_bytes)));
   return table;
 }

@@ -20,14 +20,14 @@ namespace rndn::operators {
 
 namespace {
 
-constexpr uint32_t warps = block_threads / 32;
-constexpr int64_t sums_at = 32, slots_at = 64;  // in shared memory, behind the header of a merge
+constexpr uint32_t merged_warps = block_threads / 32;
+constexpr int64_t merged_sums_at = 32, merged_slots_at = 64;  // in shared memory, behind the header of a merge
 
-constexpr uint32_t items = 17;
-using Shape = MergeTile<items>;
+constexpr uint32_t merged_items = 17;
+using Shape = MergeTile<merged_items>;
 
 // What the host reads after the pass.
-struct Answer {
+struct MergedAnswer {
   uint64_t pairs, duplicates;
 };
 
@@ -35,14 +35,14 @@ template <class T>
 uint32_t build_merge_join(ptx::Module& module, std::string_view name) {
   Builder b(module, std::string(name));
   b.set_block_size(block_threads);
-  MergeCode<T, items> merge;
+  MergeCode<T, merged_items> merge;
   merge.declare(b);
   const Parameter answer_at = b.parameter<U64>("answer"), out_left = b.parameter<U64>("out_left");
   const Parameter out_right = b.parameter<U64>("out_right");
   const ptx::SharedVariable shared =
-      b.shared<U64>(std::string(name) + "_shared", (slots_at + MergeCode<T, items>::shared_bytes + 7) / 8, 16);
+      b.shared<U64>(std::string(name) + "_shared", (merged_slots_at + MergeCode<T, merged_items>::shared_bytes + 7) / 8, 16);
   const Thread t = thread_of(b);
-  merge.start(b, shared, slots_at);
+  merge.start(b, shared, merged_slots_at);
   // For the tile whose pairs are in the slots: the row number that the first slot stands for, on either side.
   constexpr uint32_t shift = T::size == 8 ? 3 : 2;
   Reg<U32> left_bias = b.constant<U32>(0), right_bias = b.constant<U32>(0);
@@ -53,14 +53,14 @@ uint32_t build_merge_join(ptx::Module& module, std::string_view name) {
     Reg<T> previous = merge.previous;
     std::vector<Reg<U32>>
         pairs;  // shared addresses of the left element behind the match and of the right one: left << 16 | right
-    for (uint32_t k = 0; k < items; ++k) {
+    for (uint32_t k = 0; k < merged_items; ++k) {
       pairs.push_back(b.mad_lo(merge.l, 0x10000, merge.r));
       Reg<Pred> from_left = merge.takes_left(b);
       Reg<T> key = b.selp(merge.left_value, merge.right_value, from_left);
       Reg<Pred> repeated = b.setp(Is::eq, ptx::Combine::and_, key, previous, in_run);
       b.when(from_left).or_(lefts, 1u << k, lefts);
       b.when(repeated).or_(repeats, 1u << k, repeats);
-      if (k + 1 < items) merge.advance(b, from_left);
+      if (k + 1 < merged_items) merge.advance(b, from_left);
       in_run = b.or_(repeated, from_left);
       previous = key;
     }
@@ -76,13 +76,13 @@ uint32_t build_merge_join(ptx::Module& module, std::string_view name) {
     Reg<U32> found = b.and_(repeats, b.not_(lefts));
     Reg<U32> number = b.popc(found), inclusive = warp_sum(b, t, number);
     merge.pass_ticket(b, t, shared);
-    const BlockSum sum = block_sum(b, t, inclusive, warps, shared, sums_at);  // and everything has been read
+    const BlockSum sum = block_sum(b, t, inclusive, merged_warps, shared, merged_sums_at);  // and everything has been read
     merge.announce(b, t, b.cvt<U64>(sum.total));
     b.sub(b.sub(merge.first_left, b.shr(merge.tile_left, shift)), 1, left_bias);
     Reg<U32> first_right = b.sub(b.mul_lo(merge.pending, Shape::tile), merge.first_left);
     b.sub(first_right, b.shr(merge.tile_right, shift), right_bias);
     Reg<U32> to = b.mad_lo(b.add(sum.before, b.sub(inclusive, number)), 4, merge.slots);
-    for (uint32_t k = 0; k < items; ++k) {
+    for (uint32_t k = 0; k < merged_items; ++k) {
       Reg<Pred> writes = b.setp(Is::ne, b.and_(found, 1u << k), 0);
       store_if<U32>(b, writes, Space::shared, At(to), pairs[k]);
       b.when(writes).add(to, 4, to);
@@ -143,7 +143,7 @@ void find_run(Builder& b, Reg<T> value, Reg<U32> first, Load&& load) {
 
 // The first left row equal to the one before the thread's next, `left_row`. Runs mostly begin in the tile, which is in shared memory.
 template <class T>
-void find_begin(Builder& b, const MergeCode<T, items>& merge, Reg<U32> left_row, Reg<T> value, Reg<U32> begin) {
+void find_begin(Builder& b, const MergeCode<T, merged_items>& merge, Reg<U32> left_row, Reg<T> value, Reg<U32> begin) {
   const LabelId found = b.label();
   Reg<U32> in_slots = merge.element_of(b, merge.l, merge.slots), first = b.sub(in_slots, 1);
   find_run<T>(b, value, first, [&](Reg<U32> i, Reg<Pred> exists, Reg<T> into) {
@@ -160,17 +160,17 @@ void find_begin(Builder& b, const MergeCode<T, items>& merge, Reg<U32> left_row,
 }
 
 template <class T>
-uint32_t build_ranges(ptx::Module& module, std::string_view name) {
+uint32_t build_merged_ranges(ptx::Module& module, std::string_view name) {
   Builder b(module, std::string(name));
   b.set_block_size(block_threads);
-  MergeCode<T, items> merge;
+  MergeCode<T, merged_items> merge;
   merge.declare(b);
   const Parameter total_at = b.parameter<U64>("total"), begins_at = b.parameter<U64>("begins");
   const Parameter offsets_at = b.parameter<U64>("offsets");
-  constexpr int64_t wide_slots_at = sums_at + 8 * warps;
+  constexpr int64_t wide_slots_at = merged_sums_at + 8 * merged_warps;
   const ptx::SharedVariable shared = b.shared<U64>(
       std::string(name) + "_shared",
-      (wide_slots_at + std::max<uint64_t>(MergeCode<T, items>::shared_bytes, 8 * Shape::slots) + 7) / 8, 16);
+      (wide_slots_at + std::max<uint64_t>(MergeCode<T, merged_items>::shared_bytes, 8 * Shape::slots) + 7) / 8, 16);
   const Thread t = thread_of(b);
   merge.start(b, shared, wide_slots_at);
   // The slots become the begins of the tile's right rows, and from `offsets_from` on their offsets within the tile.
@@ -194,7 +194,7 @@ uint32_t build_ranges(ptx::Module& module, std::string_view name) {
     Reg<U32> lefts = b.constant<U32>(0);
     std::vector<Reg<U32>> begins, counts;
     Reg<U64> sum = b.constant<U64>(0);
-    for (uint32_t k = 0; k < items; ++k) {
+    for (uint32_t k = 0; k < merged_items; ++k) {
       Reg<Pred> from_left = merge.takes_left(b);
       Reg<T> key = b.selp(merge.left_value, merge.right_value, from_left);
       Reg<Pred> repeated = b.setp(Is::eq, ptx::Combine::and_, key, previous, in_run);
@@ -207,24 +207,24 @@ uint32_t build_ranges(ptx::Module& module, std::string_view name) {
       b.add(sum, b.cvt<U64>(counts[k]), sum);
       b.when(from_left).add(left_row, 1, left_row);
       b.when(from_left).or_(lefts, 1u << k, lefts);
-      if (k + 1 < items) merge.advance(b, from_left);
+      if (k + 1 < merged_items) merge.advance(b, from_left);
       in_run = b.or_(repeated, from_left);
       previous = key;
     }
     Reg<U64> inclusive = warp_sum(b, t, sum);
-    const At own_sum(b.mad_lo(t.warp, 8, b.address_of_32(shared, sums_at)));
+    const At own_sum(b.mad_lo(t.warp, 8, b.address_of_32(shared, merged_sums_at)));
     store_if<U64>(b, b.setp(Is::eq, t.lane, 31), Space::shared, own_sum, inclusive);
     merge.pass_ticket(b, t, shared);
     b.bar_sync();
     Reg<U64> earlier = b.constant<U64>(0), total = b.constant<U64>(0);
-    for (uint32_t w = 0; w < warps; ++w) {
-      Reg<U64> its = b.ld<U64>(Space::shared, At(shared, sums_at + 8 * w));
+    for (uint32_t w = 0; w < merged_warps; ++w) {
+      Reg<U64> its = b.ld<U64>(Space::shared, At(shared, merged_sums_at + 8 * w));
       b.when(b.setp(Is::gt, t.warp, w)).add(earlier, its, earlier);
       b.add(total, its, total);
     }
     merge.announce(b, t, total);
     Reg<U32> offset = b.cvt<U32>(b.add(earlier, b.sub(inclusive, sum)));
-    for (uint32_t k = 0; k < items; ++k) {
+    for (uint32_t k = 0; k < merged_items; ++k) {
       Reg<Pred> writes = b.setp(Is::eq, b.and_(lefts, 1u << k), 0);
       b.setp(Is::gt, ptx::Combine::and_, merge.own, k, writes, writes);
       store_if<U32>(b, writes, Space::shared, At(to), begins[k]);
@@ -341,7 +341,7 @@ Result<Pairs> repeated_pairs(Library& library, const Vector& left, const Vector&
   {
     ASSIGN_OR_RETURN(const Kernel* kernel,
                      kernel_of(library, "merge_ranges_", left.type,
-                               []<class T>(ptx::Module& to, std::string_view n) { return build_ranges<T>(to, n); }));
+                               []<class T>(ptx::Module& to, std::string_view n) { return build_merged_ranges<T>(to, n); }));
     Arguments a;
     add(a, left, right, plan);
     a.add(total.address).add(begins).add(offsets);
@@ -381,7 +381,7 @@ Result<Pairs> merge_pairs(Library& library, const Vector& left, const Vector& ri
   Vector found_unique, found_other;
   ASSIGN_OR_RETURN(found_unique.data, memory.result(other.capacity * 8));
   ASSIGN_OR_RETURN(found_other.data, memory.result(other.capacity * 8));
-  ASSIGN_OR_RETURN(const device::Mapped mapped, memory.mapped(sizeof(Answer)));
+  ASSIGN_OR_RETURN(const device::Mapped mapped, memory.mapped(sizeof(MergedAnswer)));
   ASSIGN_OR_RETURN(const MergePlan plan, find_splits(library, unique, other, Shape::tile, memory));
   ASSIGN_OR_RETURN(const Kernel* kernel,
                    kernel_of(library, "merge_join_", left.type,
@@ -392,7 +392,7 @@ Result<Pairs> merge_pairs(Library& library, const Vector& left, const Vector& ri
   RETURN_IF_ERROR(library.launch(*kernel, library.grid(*kernel, plan.tiles), a,
                                  (unique.capacity + other.capacity) * width(left.type)));
   RETURN_IF_ERROR(library.device().synchronize());
-  const volatile Answer* answer = static_cast<const volatile Answer*>(mapped.host);
+  const volatile MergedAnswer* answer = static_cast<const volatile MergedAnswer*>(mapped.host);
   if (answer->duplicates) return repeated_pairs(library, left, right, memory);
   found_unique.capacity = found_other.capacity = answer->pairs;
   return swapped ? Pairs{found_other, found_unique} : Pairs{found_unique, found_other};

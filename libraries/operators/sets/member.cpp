@@ -19,22 +19,22 @@ using ptx::Combine;
 
 namespace {
 
-constexpr uint32_t items = 4;
-constexpr uint32_t tile_rows = block_threads * items;
+constexpr uint32_t member_items = 4;
+constexpr uint32_t member_tile_rows = block_threads * member_items;
 constexpr uint32_t chunk = 256;         // elements of y in shared memory
 constexpr uint64_t largest_loop = 32;   // elements of y, for `automatic`
 constexpr uint32_t stored_bytes = 256;  // counters before the slots, so that slots are aligned
 
 // Rows of this thread in a tile: tile * tile_rows + k * block_threads + tid, so that neighbours read neighbours.
 struct TileRows {
-  Reg<U32> row[items];  // clamped to the last
-  Reg<Pred> exists[items];
+  Reg<U32> row[member_items];  // clamped to the last
+  Reg<Pred> exists[member_items];
 };
 TileRows tile_rows_of(Builder& b, Reg<U32> tile, Reg<U32> n, Reg<U32> tid) {
   TileRows r;
   Reg<U32> last = b.sub(n, 1);
-  Reg<U32> first = b.mad_lo(tile, tile_rows, tid);
-  for (uint32_t k = 0; k < items; ++k) {
+  Reg<U32> first = b.mad_lo(tile, member_tile_rows, tid);
+  for (uint32_t k = 0; k < member_items; ++k) {
     Reg<U32> row = k ? b.add(first, k * block_threads) : first;
     r.exists[k] = b.setp(ptx::Compare::lt, row, n);
     r.row[k] = b.min(row, last);
@@ -87,7 +87,7 @@ void store_shared(Builder& b, const Element& e, At at) {
   }
 }
 
-uint32_t build_loop(ptx::Module& module, std::string_view name, Type type, Type y_type) {
+uint32_t build_member_loop(ptx::Module& module, std::string_view name, Type type, Type y_type) {
   Builder b(module, std::string(name));
   b.set_block_size(block_threads);
   const VectorParameters x = vector_parameters(b, "x"), y = vector_parameters(b, "y");
@@ -100,11 +100,11 @@ uint32_t build_loop(ptx::Module& module, std::string_view name, Type type, Type 
   Reg<U64> x_data = b.ld_param(x.data), y_data = b.ld_param(y.data), out_data = b.ld_param(out);
   Reg<Pred> no_y = b.setp(ptx::Compare::eq, m, 0);
   Reg<U32> fresh = b.constant<U32>(1);  // shared memory holds nothing yet
-  for_tiles(b, tiles_of(b, n, tile_rows), [&](Reg<U32> tile) {
+  for_tiles(b, tiles_of(b, n, member_tile_rows), [&](Reg<U32> tile) {
     const TileRows rows = tile_rows_of(b, tile, n, t.tid);
-    Element e[items];
-    Reg<Pred> found[items];
-    for (uint32_t k = 0; k < items; ++k) {
+    Element e[member_items];
+    Reg<Pred> found[member_items];
+    for (uint32_t k = 0; k < member_items; ++k) {
       e[k] = load_element(b, type, element_at(b, x_data, rows.row[k], width(type)));
       found[k] = b.constant<Pred>(false);
     }
@@ -126,13 +126,13 @@ uint32_t build_loop(ptx::Module& module, std::string_view name, Type type, Type 
     Reg<U32> end = b.mad_lo(b.min(b.sub(m, begin), chunk), held, at);
     b.bind(quads);
     for (const Element& c : shared_quad(b, type, at))
-      for (uint32_t k = 0; k < items; ++k) compare_elements(b, Compare::eq, e[k], c, Combine::or_, found[k], found[k]);
+      for (uint32_t k = 0; k < member_items; ++k) compare_elements(b, Compare::eq, e[k], c, Combine::or_, found[k], found[k]);
     b.add(at, 4 * held, at);
     b.when(b.setp(ptx::Compare::lt, at, end)).bra(quads);
     b.add(begin, chunk, begin);
     b.when(b.setp(ptx::Compare::lt, begin, m)).bra(chunks);
     b.bind(compared);
-    for (uint32_t k = 0; k < items; ++k)
+    for (uint32_t k = 0; k < member_items; ++k)
       store_bool(b, out_data, rows.row[k], b.select<U32>(1, 0, found[k]), rows.exists[k]);
   });
   b.ret();
@@ -168,14 +168,14 @@ uint32_t build_bitmap(ptx::Module& module, std::string_view name, const KeyShape
   Reg<U32> m = rows_of(b, y.slot, y.capacity);
   Reg<U64> y_data = b.ld_param(y.data), slots = b.ld_param(table.slots);
   const Type type = shape.columns[0].type;
-  for_tiles(b, tiles_of(b, m, tile_rows), [&](Reg<U32> tile) {
+  for_tiles(b, tiles_of(b, m, member_tile_rows), [&](Reg<U32> tile) {
     const TileRows rows = tile_rows_of(b, tile, m, t.tid);
-    Key key[items];
-    for (uint32_t k = 0; k < items; ++k) {
+    Key key[member_items];
+    for (uint32_t k = 0; k < member_items; ++k) {
       const At at = element_at(b, y_data, rows.row[k], width(type));
       key[k] = make_key(b, shape, table.key, {&at, 1}, rows.exists[k]);
     }
-    for (uint32_t k = 0; k < items; ++k) {
+    for (uint32_t k = 0; k < member_items; ++k) {
       Reg<U32> bit = b.shl(b.constant<U32>(1), b.and_(key[k].narrow, 31));
       const At word = element_at(b, slots, b.shr(key[k].narrow, 5), 4);
       b.when(key[k].valid).red<U32>(ptx::AtomicOp::or_, Space::global, word, bit);
@@ -197,20 +197,20 @@ uint32_t probe_bitmap(ptx::Module& module, std::string_view name, const KeyShape
   store_size(b, out_slot, n, t.tid);
   Reg<U64> x_data = b.ld_param(x.data), slots = b.ld_param(table.slots), out_data = b.ld_param(out);
   const Type type = shape.columns[0].type;
-  for_tiles(b, tiles_of(b, n, tile_rows), [&](Reg<U32> tile) {
+  for_tiles(b, tiles_of(b, n, member_tile_rows), [&](Reg<U32> tile) {
     const TileRows rows = tile_rows_of(b, tile, n, t.tid);
-    Key key[items];
-    for (uint32_t k = 0; k < items; ++k) {
+    Key key[member_items];
+    for (uint32_t k = 0; k < member_items; ++k) {
       const At at = element_at(b, x_data, rows.row[k], width(type));
       key[k] = make_key(b, shape, table.key, {&at, 1}, rows.exists[k]);
     }
-    Reg<U32> word[items];
-    for (uint32_t k = 0; k < items; ++k) {
+    Reg<U32> word[member_items];
+    for (uint32_t k = 0; k < member_items; ++k) {
       word[k] = b.constant<U32>(0);
       const At at = element_at(b, slots, b.shr(key[k].narrow, 5), 4);
       b.when(key[k].valid).ld<U32>(Space::global, {.cache = ptx::Cache::nc}, at, word[k]);
     }
-    for (uint32_t k = 0; k < items; ++k) {
+    for (uint32_t k = 0; k < member_items; ++k) {
       Reg<U32> bit = b.and_(b.shr(word[k], b.and_(key[k].narrow, 31)), 1);
       store_bool(b, out_data, rows.row[k], bit, rows.exists[k]);
     }
@@ -230,7 +230,7 @@ Reg<T> key_of(const Key& key) {
 }
 
 template <class T>
-uint32_t build_set(ptx::Module& module, std::string_view name, const KeyShape& shape) {
+uint32_t build_member_set(ptx::Module& module, std::string_view name, const KeyShape& shape) {
   Builder b(module, std::string(name));
   b.set_block_size(block_threads);
   const VectorParameters y = vector_parameters(b, "y");
@@ -240,14 +240,14 @@ uint32_t build_set(ptx::Module& module, std::string_view name, const KeyShape& s
   Reg<U64> y_data = b.ld_param(y.data), flags = b.ld_param(table.flags), slots = b.ld_param(table.slots);
   Reg<U32> count = b.ld<U32>(Space::global, At(flags, 4));
   const Type type = shape.columns[0].type;
-  for_tiles(b, tiles_of(b, m, tile_rows), [&](Reg<U32> tile) {
+  for_tiles(b, tiles_of(b, m, member_tile_rows), [&](Reg<U32> tile) {
     const TileRows rows = tile_rows_of(b, tile, m, t.tid);
-    Key key[items];
-    for (uint32_t k = 0; k < items; ++k) {
+    Key key[member_items];
+    for (uint32_t k = 0; k < member_items; ++k) {
       const At at = element_at(b, y_data, rows.row[k], width(type));
       key[k] = make_key(b, shape, table.key, {&at, 1}, rows.exists[k]);
     }
-    for (uint32_t k = 0; k < items; ++k) {
+    for (uint32_t k = 0; k < member_items; ++k) {
       const LabelId done = b.label(), probe = b.label();
       Reg<T> own = key_of<T>(key[k]);
       Reg<Pred> zero = b.setp(ptx::Compare::eq, Combine::and_, own, 0, key[k].valid);
@@ -284,23 +284,23 @@ uint32_t probe_set(ptx::Module& module, std::string_view name, const KeyShape& s
   Reg<U64> flags = b.ld_param(table.flags), slots = b.ld_param(table.slots);
   Reg<U32> zero_present = b.ld_nc<U32>(At(flags)), count = b.ld_nc<U32>(At(flags, 4));
   const Type type = shape.columns[0].type;
-  for_tiles(b, tiles_of(b, n, tile_rows), [&](Reg<U32> tile) {
+  for_tiles(b, tiles_of(b, n, member_tile_rows), [&](Reg<U32> tile) {
     const TileRows rows = tile_rows_of(b, tile, n, t.tid);
-    Key key[items];
-    Reg<U32> place[items];
-    Reg<T> seen[items];
-    for (uint32_t k = 0; k < items; ++k) {
+    Key key[member_items];
+    Reg<U32> place[member_items];
+    Reg<T> seen[member_items];
+    for (uint32_t k = 0; k < member_items; ++k) {
       const At at = element_at(b, x_data, rows.row[k], width(type));
       key[k] = make_key(b, shape, table.key, {&at, 1}, rows.exists[k]);
     }
     // The first probes of all items are under way together; the few that meet another key go on alone.
-    for (uint32_t k = 0; k < items; ++k) {
+    for (uint32_t k = 0; k < member_items; ++k) {
       place[k] = place_of(b, hash(b, key_of<T>(key[k])), count);
       seen[k] = b.template constant<T>(0);
       const At at = element_at(b, slots, place[k], T::size);
       b.when(key[k].valid).template ld<T>(Space::global, {.cache = ptx::Cache::nc}, at, seen[k]);
     }
-    for (uint32_t k = 0; k < items; ++k) {
+    for (uint32_t k = 0; k < member_items; ++k) {
       const LabelId done = b.label(), probe = b.label();
       Reg<T> own = key_of<T>(key[k]);
       b.bind(probe);
@@ -364,7 +364,7 @@ Result<MemberTable> build_member(Library& library, const Vector& y, Memory& memo
   // A bitmap when it is no larger than the set, or small anyway.
   const uint64_t range = shape.form == KeyForm::narrow && !is_float(y.type) ? table.layout.range : 0;
   table.kind = range && range / 8 <= std::max<uint64_t>(set_bytes, 1 << 20) ? MemberTable::bitmap : MemberTable::set;
-  const uint64_t tiles = tiles_for(y.capacity, tile_rows);
+  const uint64_t tiles = tiles_for(y.capacity, member_tile_rows);
   const std::string suffix = shape.name();
   if (table.kind == MemberTable::bitmap) {
     const uint64_t bytes = (range + 31) / 32 * 4;
@@ -390,7 +390,7 @@ Result<MemberTable> build_member(Library& library, const Vector& y, Memory& memo
   RETURN_IF_ERROR(library.launch(*clear, library.grid(*clear, tiles_for(set_bytes, block_threads * 16)), c, set_bytes));
   ASSIGN_OR_RETURN(const Kernel* build,
                    library.kernel("member_set_build_" + suffix, [&](ptx::Module& m, std::string_view name) {
-                     return slot_bytes == 4 ? build_set<U32>(m, name, shape) : build_set<U64>(m, name, shape);
+                     return slot_bytes == 4 ? build_member_set<U32>(m, name, shape) : build_member_set<U64>(m, name, shape);
                    }));
   Arguments a;
   add(a, y);
@@ -410,14 +410,14 @@ Result<Vector> member(Library& library, const Options& options, const Vector& x,
     ASSIGN_OR_RETURN(out.size_slot, memory.result(8));
   }
   if (x.capacity == 0 && !x.size_slot) return out;
-  const uint64_t tiles = tiles_for(x.capacity, tile_rows), floor = x.capacity * (width(x.type) + 1);
+  const uint64_t tiles = tiles_for(x.capacity, member_tile_rows), floor = x.capacity * (width(x.type) + 1);
   Arguments a;
   const bool loop = options.member == Options::Member::loop ||
                     (options.member == Options::Member::automatic && y.capacity <= largest_loop);
   if (loop || y.capacity == 0) {
     ASSIGN_OR_RETURN(const Kernel* kernel, library.kernel(fmt::format("member_loop_{}_{}", type_name(x.type), type_name(y.type)),
                                                           [&](ptx::Module& m, std::string_view name) {
-                                                            return build_loop(m, name, x.type, y.type);
+                                                            return build_member_loop(m, name, x.type, y.type);
                                                           }));
     add(a, x);
     add(a, y);

@@ -19,9 +19,9 @@ namespace rndn::operators {
 
 namespace {
 
-constexpr uint32_t items = 4;
-constexpr uint32_t tile_rows = block_threads * items;
-constexpr uint32_t warps = block_threads / 32;
+constexpr uint32_t relation_items = 4;
+constexpr uint32_t relation_tile_rows = block_threads * relation_items;
+constexpr uint32_t relation_warps = block_threads / 32;
 
 enum class Keep : uint8_t { semi, anti, first };
 const char* keep_name(Keep keep) {
@@ -44,23 +44,23 @@ uint32_t build_keep(ptx::Module& module, std::string_view name, const JoinShape&
   probe.start(b);
   left.start(b);
   table.start(b);
-  Reg<U32> tiles = tiles_of(b, probe.rows, tile_rows), last = b.sub(probe.rows, 1);
+  Reg<U32> tiles = tiles_of(b, probe.rows, relation_tile_rows), last = b.sub(probe.rows, 1);
   const LabelId next = b.label(), done = b.label();
   b.bind(next);
   Reg<U32> tile = take_tile(b, shared, b.ld_param(ticket_at), t);
   b.when(b.setp(Is::ge, tile, tiles)).bra_uni(done);
-  Reg<U32> first = b.add(b.mad_lo(tile, tile_rows, b.mul_lo(t.warp, 32 * items)), t.lane);
+  Reg<U32> first = b.add(b.mad_lo(tile, relation_tile_rows, b.mul_lo(t.warp, 32 * relation_items)), t.lane);
   std::vector<Reg<U32>> rows;
   std::vector<Reg<Pred>> kept;
   std::vector<Key> keys;
-  for (uint32_t k = 0; k < items; ++k) {
+  for (uint32_t k = 0; k < relation_items; ++k) {
     Reg<U32> row = b.add(first, 32 * k);
     kept.push_back(b.setp(Is::lt, row, probe.rows));
     rows.push_back(b.min(row, last));
     keys.push_back(row_key(b, shape, table, probe, rows[k], kept[k]));
   }
   const std::vector<Found> found = find_rows(b, shape, table, left, probe, rows, keys);
-  for (uint32_t k = 0; k < items; ++k) {
+  for (uint32_t k = 0; k < relation_items; ++k) {
     if (keep == Keep::semi) {
       kept[k] = found[k].hit;
     } else if (keep == Keep::anti) {
@@ -72,7 +72,7 @@ uint32_t build_keep(ptx::Module& module, std::string_view name, const JoinShape&
   }
   std::vector<Reg<U32>> masks;
   for (Reg<Pred> keeps : kept) masks.push_back(b.ballot(keeps));
-  const BlockSum sum = count_kept(b, t, masks, warps, shared, 16);
+  const BlockSum sum = count_kept(b, t, masks, relation_warps, shared, 16);
   Reg<U64> before = look_back(b, t, tile, tiles, sum.total, b.ld_param(words_at), b.ld_param(total_at), At(shared, 8));
   Reg<U64> out = b.add(b.ld_param(out_at), b.shl(b.add(before, b.cvt<U64>(sum.before)), 2));
   for_kept(b, t, masks, b.constant<U32>(0), [&](size_t k, Reg<U32> position, Reg<Pred> writes) {
@@ -100,17 +100,17 @@ uint32_t build_first_row(ptx::Module& module, std::string_view name, const JoinS
   table.start(b);
   Reg<U64> out = b.ld_param(out_at);
   Reg<U32> last = b.sub(probe.rows, 1);
-  for_tiles(b, tiles_of(b, probe.rows, tile_rows), [&](Reg<U32> tile) {
+  for_tiles(b, tiles_of(b, probe.rows, relation_tile_rows), [&](Reg<U32> tile) {
     std::vector<Reg<U32>> at, rows;
     std::vector<Key> keys;
-    Reg<U32> first = b.mad_lo(tile, tile_rows, t.tid);
-    for (uint32_t k = 0; k < items; ++k) {
+    Reg<U32> first = b.mad_lo(tile, relation_tile_rows, t.tid);
+    for (uint32_t k = 0; k < relation_items; ++k) {
       at.push_back(k ? b.add(first, k * block_threads) : first);
       rows.push_back(b.min(at[k], last));
       keys.push_back(row_key(b, shape, table, probe, rows[k], b.setp(Is::lt, at[k], probe.rows)));
     }
     const std::vector<Found> found = find_rows(b, shape, table, left, probe, rows, keys);
-    for (uint32_t k = 0; k < items; ++k) {
+    for (uint32_t k = 0; k < relation_items; ++k) {
       Reg<U64> row = b.cvt<U64>(b.selp(found[k].row, left.rows, found[k].hit));
       const At to = element_at(b, out, at[k], 8);
       store_if<U64>(b, b.setp(Is::lt, at[k], probe.rows), Space::global, to, row);
@@ -131,20 +131,20 @@ uint32_t build_gather(ptx::Module& module, std::string_view name, uint32_t bytes
   const Thread t = thread_of(b);
   Reg<U64> column = b.ld_param(column_at), rows = b.ld_param(rows_at), out = b.ld_param(out_at);
   Reg<U32> n = b.cvt<U32>(b.ld_param(count_at)), last = b.sub(n, 1);
-  for_tiles(b, tiles_of(b, n, tile_rows), [&](Reg<U32> tile) {
+  for_tiles(b, tiles_of(b, n, relation_tile_rows), [&](Reg<U32> tile) {
     with_width(bytes, [&]<class T>() {
-      Reg<U32> at[items], from[items];
-      Reg<ptx::RegisterTag<T>> value[items];
-      for (uint32_t k = 0; k < items; ++k) {
-        at[k] = b.add(b.mad_lo(tile, tile_rows, t.tid), k * block_threads);
+      Reg<U32> at[relation_items], from[relation_items];
+      Reg<ptx::RegisterTag<T>> value[relation_items];
+      for (uint32_t k = 0; k < relation_items; ++k) {
+        at[k] = b.add(b.mad_lo(tile, relation_tile_rows, t.tid), k * block_threads);
         auto row = b.ld_nc<I>(element_at(b, rows, b.min(at[k], last), I::size));
         if constexpr (I::size == 8)
           from[k] = b.cvt<U32>(row);
         else
           from[k] = row;
       }
-      for (uint32_t k = 0; k < items; ++k) value[k] = b.ld_nc<T>(element_at(b, column, from[k], bytes));
-      for (uint32_t k = 0; k < items; ++k) {
+      for (uint32_t k = 0; k < relation_items; ++k) value[k] = b.ld_nc<T>(element_at(b, column, from[k], bytes));
+      for (uint32_t k = 0; k < relation_items; ++k) {
         const At to = element_at(b, out, at[k], bytes);
         store_if<T>(b, b.setp(Is::lt, at[k], n), Space::global, to, value[k]);
       }
@@ -164,12 +164,12 @@ uint32_t build_product(ptx::Module& module, std::string_view name, uint32_t byte
   const Thread t = thread_of(b);
   Reg<U64> column = b.ld_param(column_at), out = b.ld_param(out_at);
   Reg<U32> n = b.cvt<U32>(b.ld_param(count_at)), repeat = b.cvt<U32>(b.ld_param(repeat_at));
-  for_tiles(b, tiles_of(b, n, tile_rows), [&](Reg<U32> tile) {
+  for_tiles(b, tiles_of(b, n, relation_tile_rows), [&](Reg<U32> tile) {
     with_width(bytes, [&]<class T>() {
-      Reg<U32> first = b.mad_lo(tile, tile_rows, t.tid);
+      Reg<U32> first = b.mad_lo(tile, relation_tile_rows, t.tid);
       Reg<U32> quotient = b.div(first, repeat);
       Reg<U32> rest = b.sub(first, b.mul_lo(quotient, repeat));
-      for (uint32_t k = 0; k < items; ++k) {
+      for (uint32_t k = 0; k < relation_items; ++k) {
         if (k) {  // from element to element the quotient changes little, and mostly not at all
           const LabelId within = b.label();
           b.add(rest, block_threads, rest);
@@ -223,7 +223,7 @@ Result<Relation> gather(Library& library, const Relation& relation, Address rows
                                     }));
     Arguments a;
     a.add(v.data).add(rows).add(count).add(made.data);
-    RETURN_IF_ERROR(library.launch(*kernel, library.grid(*kernel, tiles_for(count, tile_rows)), a,
+    RETURN_IF_ERROR(library.launch(*kernel, library.grid(*kernel, tiles_for(count, relation_tile_rows)), a,
                                    count * (2 * bytes + (wide ? 8 : 4))));
   }
   return out;
@@ -234,7 +234,7 @@ Result<Relation> keep_rows(Library& library, const Relation& relation, const Rel
                            Memory& memory) {
   const uint64_t n = relation[0].capacity;
   if (n == 0) return gather(library, relation, 0, false, 0, memory);
-  const uint64_t tiles = tiles_for(n, tile_rows), zero_bytes = 256 + tiles * 8;
+  const uint64_t tiles = tiles_for(n, relation_tile_rows), zero_bytes = 256 + tiles * 8;
   ASSIGN_OR_RETURN(Address rows, memory.temporary(n * 4));
   ASSIGN_OR_RETURN(Address zeroed, memory.temporary(zero_bytes));
   ASSIGN_OR_RETURN(device::Mapped total, memory.mapped(8));
@@ -317,7 +317,7 @@ Result<Vector> index_of(Library& library, const Vector& x, const Vector& y, Memo
   add(a, right);
   add(a, table);
   a.add(out.data);
-  RETURN_IF_ERROR(library.launch(*kernel, library.grid(*kernel, tiles_for(n, tile_rows)), a, n * (8 + width(x.type))));
+  RETURN_IF_ERROR(library.launch(*kernel, library.grid(*kernel, tiles_for(n, relation_tile_rows)), a, n * (8 + width(x.type))));
   return out;
 }
 
@@ -350,7 +350,7 @@ Result<Relation> product(Library& library, const Relation& left, const Relation&
       Arguments a;
       a.add(v.data).add(inner_rows).add(count).add(made.data);
       RETURN_IF_ERROR(
-          library.launch(*kernel, library.grid(*kernel, tiles_for(count, tile_rows)), a, (count + v.capacity) * bytes));
+          library.launch(*kernel, library.grid(*kernel, tiles_for(count, relation_tile_rows)), a, (count + v.capacity) * bytes));
     }
   return out;
 }

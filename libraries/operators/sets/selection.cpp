@@ -14,19 +14,19 @@ namespace rndn::operators {
 
 namespace {
 
-constexpr uint32_t warps = block_threads / 32;
+constexpr uint32_t selection_warps = block_threads / 32;
 constexpr uint32_t range_unit = 256;                  // ranges begin at multiples of it: whole words of bits
 constexpr uint32_t step_rows = 1024;                  // of a warp at a time: a word of bits per lane
 constexpr size_t most_columns = 4;                    // of a launch: more streams of reads and writes take longer together than apart
-constexpr uint32_t unroll = 16;                       // elements of a column that a lane has on their way at once
+constexpr uint32_t selection_unroll = 16;                       // elements of a column that a lane has on their way at once
 constexpr uint64_t most_rows = max_rows - (1 << 15);  // so that places a step behind the last row do not wrap around
 
 // The rows of this warp: [begin, end). Empty ones begin and end at n.
-struct Range {
+struct SelectionRange {
   Reg<U32> begin, end;
 };
-Range range_of(Builder& b, Reg<U32> n, Reg<U32> warp) {
-  Reg<U32> units = tiles_of(b, n, range_unit), all = b.mul_lo(b.special(ptx::SpecialRegister::nctaid_x), warps);
+SelectionRange selection_range_of(Builder& b, Reg<U32> n, Reg<U32> warp) {
+  Reg<U32> units = tiles_of(b, n, range_unit), all = b.mul_lo(b.special(ptx::SpecialRegister::nctaid_x), selection_warps);
   Reg<U32> each = b.div(units, all), more = b.sub(units, b.mul_lo(each, all));
   const auto bound = [&](Reg<U32> k) {
     Reg<U32> unit = b.mad_lo(k, each, b.min(k, more));
@@ -35,7 +35,7 @@ Range range_of(Builder& b, Reg<U32> n, Reg<U32> warp) {
   return {bound(warp), bound(b.add(warp, 1))};
 }
 Reg<U32> warp_of_all(Builder& b, const Thread& t) {
-  return b.mad_lo(b.special(ptx::SpecialRegister::ctaid_x), warps, t.warp);
+  return b.mad_lo(b.special(ptx::SpecialRegister::ctaid_x), selection_warps, t.warp);
 }
 
 // Four bytes of a mask as four bits: whether anything is set in each.
@@ -46,15 +46,15 @@ Reg<U32> bits_of(Builder& b, Reg<U32> bytes) {
 }
 
 // bits: a word per 32 rows. blocks[block]: how many rows of the block's warps are kept. firsts[warp]: how many of the block's before that warp's.
-uint32_t build_pack(ptx::Module& module, std::string_view name) {
+uint32_t build_selection_pack(ptx::Module& module, std::string_view name) {
   Builder b(module, std::string(name));
   b.set_block_size(block_threads);
   const Parameter n_at = b.parameter<U64>("n"), mask_at = b.parameter<U64>("mask"), bits_at = b.parameter<U64>("bits"),
                   blocks_at = b.parameter<U64>("blocks"), firsts_at = b.parameter<U64>("firsts");
-  const ptx::SharedVariable shared = b.shared<U64>(std::string(name) + "_shared", warps / 2, 16);
+  const ptx::SharedVariable shared = b.shared<U64>(std::string(name) + "_shared", selection_warps / 2, 16);
   const Thread t = thread_of(b);
   Reg<U32> warp = warp_of_all(b, t);
-  const Range range = range_of(b, b.cvt<U32>(b.ld_param(n_at)), warp);
+  const SelectionRange range = selection_range_of(b, b.cvt<U32>(b.ld_param(n_at)), warp);
   Reg<U64> mask = b.ld_param(mask_at), bits = b.ld_param(bits_at);
   Reg<U32> own = b.constant<U32>(0), row = b.mov(range.begin);
   // 16 rows of a lane at a time, where the mask lies at a multiple of as many bytes.
@@ -109,7 +109,7 @@ uint32_t build_pack(ptx::Module& module, std::string_view name) {
   b.add(row, 32, row);
   b.bra(next);
   b.bind(done);
-  const BlockSum sum = block_sum(b, t, warp_sum(b, t, own), warps, shared, 0);
+  const BlockSum sum = block_sum(b, t, warp_sum(b, t, own), selection_warps, shared, 0);
   const At first_at = element_at(b, b.ld_param(firsts_at), warp, 4);
   store_if<U32>(b, b.setp(Is::eq, t.lane, 0), Space::global, first_at, sum.before);
   const At block_at = element_at(b, b.ld_param(blocks_at), b.special(ptx::SpecialRegister::ctaid_x), 4);
@@ -129,7 +129,7 @@ Reg<U32> sum_of_earlier(Builder& b, const Thread& t, Reg<U64> counts, ptx::Share
   b.add(at, block_threads, at);
   b.bra(next);
   b.bind(done);
-  return block_sum(b, t, warp_sum(b, t, own), warps, shared, 0).total;
+  return block_sum(b, t, warp_sum(b, t, own), selection_warps, shared, 0).total;
 }
 
 uint32_t build_select(ptx::Module& module, std::string_view name, std::span<const uint32_t> widths) {
@@ -143,10 +143,10 @@ uint32_t build_select(ptx::Module& module, std::string_view name, std::span<cons
     from_at.push_back(b.parameter<U64>("from" + std::to_string(c)));
     to_at.push_back(b.parameter<U64>("to" + std::to_string(c)));
   }
-  const ptx::SharedVariable shared = b.shared<U64>(std::string(name) + "_shared", warps / 2, 16);
+  const ptx::SharedVariable shared = b.shared<U64>(std::string(name) + "_shared", selection_warps / 2, 16);
   const Thread t = thread_of(b);
   Reg<U32> warp = warp_of_all(b, t);
-  const Range range = range_of(b, b.cvt<U32>(b.ld_param(n_at)), warp);
+  const SelectionRange range = selection_range_of(b, b.cvt<U32>(b.ld_param(n_at)), warp);
   Reg<U32> earlier = sum_of_earlier(b, t, b.ld_param(blocks_at), shared);
   Reg<U32> before = b.add(earlier, b.ld<U32>(Space::global, element_at(b, b.ld_param(firsts_at), warp, 4)));
   Reg<U32> lane_bit = b.shl(b.constant<U32>(1), t.lane), below = b.sub(lane_bit, 1);
@@ -169,7 +169,7 @@ uint32_t build_select(ptx::Module& module, std::string_view name, std::span<cons
   {
     std::vector<Reg<Pred>> keeps;
     std::vector<Reg<U32>> place;
-    for (uint32_t u = 0; u < unroll; ++u) {
+    for (uint32_t u = 0; u < selection_unroll; ++u) {
       Reg<U32> lane = u ? b.add(source, u) : source;
       Reg<U32> w = b.shfl_sync(ShuffleMode::idx, word, lane, 31);
       Reg<U32> to = b.shfl_sync(ShuffleMode::idx, first, lane, 31);
@@ -180,25 +180,25 @@ uint32_t build_select(ptx::Module& module, std::string_view name, std::span<cons
       with_width(widths[c], [&]<class T>() {
         std::vector<Reg<ptx::RegisterTag<T>>> values;
         Reg<U64> from = element_address(b, b.ld_param(from_at[c]), row, widths[c]);
-        for (uint32_t u = 0; u < unroll; ++u) {
+        for (uint32_t u = 0; u < selection_unroll; ++u) {
           values.push_back(b.template constant<ptx::RegisterTag<T>>(0));
           load_if<T>(b, keeps[u], Space::global, At(from, int64_t{32} * u * widths[c]), values[u], {.cache = ptx::Cache::nc});
         }
-        for (uint32_t u = 0; u < unroll; ++u) {
+        for (uint32_t u = 0; u < selection_unroll; ++u) {
           const At to = element_at(b, b.ld_param(to_at[c]), place[u], widths[c]);
           store_if<T>(b, keeps[u], Space::global, to, values[u]);
         }
       });
     }
-    b.add(source, unroll, source);
-    b.add(row, 32 * unroll, row);
+    b.add(source, selection_unroll, source);
+    b.add(row, 32 * selection_unroll, row);
     b.when(b.setp(Is::lt, row, step_end)).bra_uni(copy);
   }
   b.add(before, kept, before);
   b.bra(next);
   b.bind(done);
   Reg<U32> blocks = b.special(ptx::SpecialRegister::nctaid_x);
-  Reg<Pred> last = b.setp(Is::eq, b.add(warp, 1), b.mul_lo(blocks, warps));
+  Reg<Pred> last = b.setp(Is::eq, b.add(warp, 1), b.mul_lo(blocks, selection_warps));
   b.setp(Is::eq, ptx::Combine::and_, t.lane, 0, last, last);
   Reg<U64> total_to = b.ld_param(total_at);
   store_if<U64>(b, last, Space::global, At(total_to), b.cvt<U64>(before));
@@ -238,11 +238,11 @@ Result<Relation> select(Library& library, const Relation& relation, const Vector
       return build_select(module, called, widths);
     }));
     if (first == 0) {
-      grid = library.grid(*kernel, tiles_for(n, warps * range_unit));
+      grid = library.grid(*kernel, tiles_for(n, selection_warps * range_unit));
       ASSIGN_OR_RETURN(bits, memory.temporary(4 * tiles_for(n, 32)));
       ASSIGN_OR_RETURN(blocks, memory.temporary(uint64_t{grid} * 4));
-      ASSIGN_OR_RETURN(firsts, memory.temporary(uint64_t{grid} * warps * 4));
-      ASSIGN_OR_RETURN(const Kernel* pack, library.kernel("select_pack", build_pack));
+      ASSIGN_OR_RETURN(firsts, memory.temporary(uint64_t{grid} * selection_warps * 4));
+      ASSIGN_OR_RETURN(const Kernel* pack, library.kernel("select_pack", build_selection_pack));
       Arguments p;
       p.add(n).add(m[0].data).add(bits).add(blocks).add(firsts);
       RETURN_IF_ERROR(library.launch(*pack, grid, p, n));

@@ -15,9 +15,9 @@ namespace rndn::operators {
 
 namespace {
 
-constexpr uint32_t warps = block_threads / 32;
-constexpr int64_t sums_at = 32, slots_at = 64;  // in shared memory, behind the header of a merge
-constexpr uint32_t items = 19;
+constexpr uint32_t set_warps = block_threads / 32;
+constexpr int64_t set_sums_at = 32, set_slots_at = 64;  // in shared memory, behind the header of a merge
+constexpr uint32_t set_items = 19;
 
 const char* operation_name(SetOperation operation) {
   static constexpr const char* names[] = {"union", "intersection", "difference"};
@@ -25,20 +25,20 @@ const char* operation_name(SetOperation operation) {
 }
 
 template <class T>
-uint32_t build_set(ptx::Module& module, std::string_view name, SetOperation operation) {
+uint32_t build_set_set(ptx::Module& module, std::string_view name, SetOperation operation) {
   Builder b(module, std::string(name));
   b.set_block_size(block_threads);
-  MergeCode<T, items> merge;
+  MergeCode<T, set_items> merge;
   merge.declare(b);
   const Parameter total_at = b.parameter<U64>("total"), out_at = b.parameter<U64>("out");
   const ptx::SharedVariable shared =
-      b.shared<U64>(std::string(name) + "_shared", (slots_at + MergeCode<T, items>::shared_bytes + 7) / 8, 16);
+      b.shared<U64>(std::string(name) + "_shared", (set_slots_at + MergeCode<T, set_items>::shared_bytes + 7) / 8, 16);
   const Thread t = thread_of(b);
-  merge.start(b, shared, slots_at);
+  merge.start(b, shared, set_slots_at);
   const auto merge_tile_of = [&] {
     std::vector<Reg<T>> keys;
     Reg<U32> kept = b.constant<U32>(0);
-    for (uint32_t k = 0; k < items; ++k) {
+    for (uint32_t k = 0; k < set_items; ++k) {
       Reg<Pred> from_left = merge.takes_left(b);
       keys.push_back(b.selp(merge.left_value, merge.right_value, from_left));
       Reg<Pred> keeps;
@@ -53,15 +53,15 @@ uint32_t build_set(ptx::Module& module, std::string_view name, SetOperation oper
                               : b.setp(Is::ne, keys[k], keys[k - 1]);
       }
       b.when(keeps).or_(kept, 1u << k, kept);
-      if (k + 1 < items) merge.advance(b, from_left);
+      if (k + 1 < set_items) merge.advance(b, from_left);
     }
     b.and_(kept, b.sub(b.shl(b.constant<U32>(1), merge.own), 1), kept);
     Reg<U32> number = b.popc(kept), inclusive = warp_sum(b, t, number);
     merge.pass_ticket(b, t, shared);
-    const BlockSum sum = block_sum(b, t, inclusive, warps, shared, sums_at);  // and everything has been read
+    const BlockSum sum = block_sum(b, t, inclusive, set_warps, shared, set_sums_at);  // and everything has been read
     merge.announce(b, t, b.cvt<U64>(sum.total));
     Reg<U32> to = b.mad_lo(b.add(sum.before, b.sub(inclusive, number)), T::size, merge.slots);
-    for (uint32_t k = 0; k < items; ++k) {
+    for (uint32_t k = 0; k < set_items; ++k) {
       Reg<Pred> keeps = b.setp(Is::ne, b.and_(kept, 1u << k), 0);
       store_if<T>(b, keeps, Space::shared, At(to), keys[k]);
       b.when(keeps).add(to, T::size, to);
@@ -107,10 +107,10 @@ Result<Relation> sorted_set(Library& library, SetOperation operation, const Rela
   // The difference with nothing is the union with nothing: there is no element of the right column that could be compared.
   if (r.capacity == 0) operation = SetOperation::unite;
   ASSIGN_OR_RETURN(const device::Mapped total, memory.mapped(8));
-  ASSIGN_OR_RETURN(const MergePlan plan, find_splits(library, l, r, MergeTile<items>::tile, memory));
+  ASSIGN_OR_RETURN(const MergePlan plan, find_splits(library, l, r, MergeTile<set_items>::tile, memory));
   const std::string name = std::string("sorted_") + operation_name(operation) + "_" + type_name(l.type);
   ASSIGN_OR_RETURN(const Kernel* kernel, library.kernel(name, [&](ptx::Module& to, std::string_view called) {
-    return with_merge_type(l.type, [&]<class T>() { return build_set<T>(to, called, operation); });
+    return with_merge_type(l.type, [&]<class T>() { return build_set_set<T>(to, called, operation); });
   }));
   Arguments a;
   add(a, l, r, plan);

@@ -17,7 +17,7 @@ namespace rndn::operators {
 
 namespace {
 
-constexpr uint32_t block = 512, tile_size = 2 * block;
+constexpr uint32_t bitonic_block = 512, bitonic_tile_size = 2 * bitonic_block;
 
 struct Pair {
   Reg<U64> wide;
@@ -84,9 +84,9 @@ Reg<U32> lower_place(Builder& b, Reg<U32> k, Reg<U32> distance) {
 uint32_t build_step(ptx::Module& module, std::string_view name, bool wide) {
   Builder b(module, std::string(name));
   Parameters p(b);
-  b.set_block_size(block);
+  b.set_block_size(bitonic_block);
   const uint32_t bytes = wide ? 8 : 4;
-  Reg<U32> k = b.mad_lo(b.special(ptx::SpecialRegister::ctaid_x), block, b.special(ptx::SpecialRegister::tid_x));
+  Reg<U32> k = b.mad_lo(b.special(ptx::SpecialRegister::ctaid_x), bitonic_block, b.special(ptx::SpecialRegister::tid_x));
   Reg<U32> distance = b.cvt<U32>(b.ld_param(p.distance)), size = b.cvt<U32>(b.ld_param(p.last));
   Reg<U32> low = lower_place(b, k, distance), high = b.add(low, distance);
   Reg<U64> keys = b.ld_param(p.keys), positions = b.ld_param(p.positions);
@@ -98,33 +98,33 @@ uint32_t build_step(ptx::Module& module, std::string_view name, bool wide) {
   store(b, Space::global, at_high, z);
   b.ret();
   b.finish();
-  return block;
+  return bitonic_block;
 }
 
 uint32_t build_block(ptx::Module& module, std::string_view name, bool wide) {
   Builder b(module, std::string(name));
   Parameters p(b);
-  b.set_block_size(block);
+  b.set_block_size(bitonic_block);
   const uint32_t bytes = wide ? 8 : 4;
-  auto shared = b.shared<U32>(std::string(name) + "_shared", tile_size * (bytes + 4) / 4, 16);
+  auto shared = b.shared<U32>(std::string(name) + "_shared", bitonic_tile_size * (bytes + 4) / 4, 16);
   Reg<U32> base = b.address_of_32(shared);
   Reg<U32> tid = b.special(ptx::SpecialRegister::tid_x);
-  Reg<U32> start = b.mul_lo(b.special(ptx::SpecialRegister::ctaid_x), tile_size);
+  Reg<U32> start = b.mul_lo(b.special(ptx::SpecialRegister::ctaid_x), bitonic_tile_size);
   Reg<U64> keys = b.ld_param(p.keys), positions = b.ld_param(p.positions);
   const auto global = [&](uint32_t half) {
-    Reg<U32> i = b.add(b.add(start, tid), block * half);
+    Reg<U32> i = b.add(b.add(start, tid), bitonic_block * half);
     return Place{At(element_address(b, keys, i, bytes)), At(element_address(b, positions, i, 4))};
   };
   const auto local = [&](Reg<U32> i) {
-    return Place{At(b.mad_lo(i, bytes, base)), At(b.mad_lo(i, 4u, base), tile_size * bytes)};
+    return Place{At(b.mad_lo(i, bytes, base)), At(b.mad_lo(i, 4u, base), bitonic_tile_size * bytes)};
   };
   for (uint32_t half = 0; half < 2; ++half) {
     const Place from = global(half);
     const Pair pair = load(b, wide, Space::global, from);
-    store(b, Space::shared, local(b.add(tid, block * half)), pair);
+    store(b, Space::shared, local(b.add(tid, bitonic_block * half)), pair);
   }
   Reg<U32> size = b.cvt<U32>(b.ld_param(p.first)), last = b.cvt<U32>(b.ld_param(p.last));
-  Reg<U32> distance = b.min(b.shr(size, 1u), block);
+  Reg<U32> distance = b.min(b.shr(size, 1u), bitonic_block);
   const ptx::LabelId merge = b.label(), round = b.label(), done = b.label();
   b.bind(merge);
   b.bind(round);
@@ -141,24 +141,24 @@ uint32_t build_block(ptx::Module& module, std::string_view name, bool wide) {
   b.when(b.setp(Is::ne, distance, 0u)).bra_uni(round);
   b.when(b.setp(Is::ge, size, last)).bra_uni(done);
   b.shl(size, 1u, size);
-  b.min(b.shr(size, 1u), block, distance);
+  b.min(b.shr(size, 1u), bitonic_block, distance);
   b.bra(merge);
   b.bind(done);
   b.bar_sync();
   for (uint32_t half = 0; half < 2; ++half) {
-    const Pair pair = load(b, wide, Space::shared, local(b.add(tid, block * half)));
+    const Pair pair = load(b, wide, Space::shared, local(b.add(tid, bitonic_block * half)));
     store(b, Space::global, global(half), pair);
   }
   b.ret();
   b.finish();
-  return block;
+  return bitonic_block;
 }
 
 uint32_t build_fill(ptx::Module& module, std::string_view name, bool wide) {
   Builder b(module, std::string(name));
   Parameters p(b);
-  b.set_block_size(block);
-  Reg<U32> i = b.mad_lo(b.special(ptx::SpecialRegister::ctaid_x), block, b.special(ptx::SpecialRegister::tid_x));
+  b.set_block_size(bitonic_block);
+  Reg<U32> i = b.mad_lo(b.special(ptx::SpecialRegister::ctaid_x), bitonic_block, b.special(ptx::SpecialRegister::tid_x));
   b.st<U32>(Space::global, At(element_address(b, b.ld_param(p.positions), i, 4)), i);
   Reg<Pred> beyond = b.setp(Is::ge, i, b.cvt<U32>(b.ld_param(p.n)));
   Reg<U64> at = element_address(b, b.ld_param(p.keys), i, wide ? 8 : 4);
@@ -168,7 +168,7 @@ uint32_t build_fill(ptx::Module& module, std::string_view name, bool wide) {
     store_if<U32>(b, beyond, Space::global, At(at), 0xFFFFFFFFu);
   b.ret();
   b.finish();
-  return block;
+  return bitonic_block;
 }
 
 // to[i] = from[positions[i]], or positions[i] themselves when `from` is 0. to64: as i64.
@@ -176,8 +176,8 @@ uint32_t build_follow(ptx::Module& module, std::string_view name, bool first, bo
   Builder b(module, std::string(name));
   Param p_n = b.parameter<U64>("n"), p_positions = b.parameter<U64>("positions"), p_from = b.parameter<U64>("from"),
         p_to = b.parameter<U64>("to");
-  b.set_block_size(block);
-  Reg<U32> i = b.mad_lo(b.special(ptx::SpecialRegister::ctaid_x), block, b.special(ptx::SpecialRegister::tid_x));
+  b.set_block_size(bitonic_block);
+  Reg<U32> i = b.mad_lo(b.special(ptx::SpecialRegister::ctaid_x), bitonic_block, b.special(ptx::SpecialRegister::tid_x));
   const ptx::LabelId leave = b.label();
   b.when(b.setp(Is::ge, i, b.cvt<U32>(b.ld_param(p_n)))).bra(leave);
   Reg<U32> row = b.ld<U32>(Space::global, At(element_address(b, b.ld_param(p_positions), i, 4)));
@@ -190,12 +190,12 @@ uint32_t build_follow(ptx::Module& module, std::string_view name, bool first, bo
   b.bind(leave);
   b.ret();
   b.finish();
-  return block;
+  return bitonic_block;
 }
 
 }  // namespace
 
-uint64_t bitonic_rows(uint64_t n) { return std::max<uint64_t>(tile_size, std::bit_ceil(n)); }
+uint64_t bitonic_rows(uint64_t n) { return std::max<uint64_t>(bitonic_tile_size, std::bit_ceil(n)); }
 
 Result<void> bitonic_sort_word(Library& library, bool wide, uint64_t n, Address keys, Address positions) {
   const uint64_t padded = bitonic_rows(n);
@@ -207,12 +207,12 @@ Result<void> bitonic_sort_word(Library& library, bool wide, uint64_t n, Address 
     }));
     Arguments a;
     a.add(keys).add(positions).add(n).add(first).add(last).add(distance);
-    return library.launch(*kernel, static_cast<uint32_t>(threads / block), a, threads * 2 * (wide ? 12 : 8));
+    return library.launch(*kernel, static_cast<uint32_t>(threads / bitonic_block), a, threads * 2 * (wide ? 12 : 8));
   };
   RETURN_IF_ERROR(launch("fill", build_fill, padded, 0, 0, 0));
-  RETURN_IF_ERROR(launch("block", build_block, padded / 2, 2, tile_size, 0));
-  for (uint64_t size = 2 * tile_size; size <= padded; size *= 2) {
-    for (uint64_t distance = size / 2; distance >= tile_size; distance /= 2)
+  RETURN_IF_ERROR(launch("block", build_block, padded / 2, 2, bitonic_tile_size, 0));
+  for (uint64_t size = 2 * bitonic_tile_size; size <= padded; size *= 2) {
+    for (uint64_t distance = size / 2; distance >= bitonic_tile_size; distance /= 2)
       RETURN_IF_ERROR(launch("step", build_step, padded / 2, 0, size, distance));
     RETURN_IF_ERROR(launch("block", build_block, padded / 2, size, size, 0));
   }
@@ -226,7 +226,7 @@ Result<void> bitonic_follow(Library& library, uint64_t n, Address positions, Add
   }));
   Arguments a;
   a.add(n).add(positions).add(from).add(to);
-  return library.launch(*kernel, static_cast<uint32_t>((n + block - 1) / block), a,
+  return library.launch(*kernel, static_cast<uint32_t>((n + bitonic_block - 1) / bitonic_block), a,
                         n * (4 + (from ? 4 : 0) + (to64 ? 8 : 4)));
 }
 

@@ -41,7 +41,7 @@ bool is_ascending(std::span<const Vector> columns) {
 constexpr uint32_t numbers_block = 256, numbers_items = 4;
 
 // numbers[i] = i, as i64; zeroes `words` u64s.
-uint32_t build_numbers(ptx::Module& module, std::string_view name) {
+uint32_t build_order_numbers(ptx::Module& module, std::string_view name) {
   Builder b(module, std::string(name));
   Param p_n = b.parameter<U64>("n"), p_numbers = b.parameter<U64>("numbers"), p_words = b.parameter<U64>("words"),
         p_count = b.parameter<U64>("count");
@@ -69,7 +69,7 @@ Result<Sorted> take_ascending(Library& library, const Vector& column, uint64_t n
   Sorted out{.keys = column.data, .wide = width(column.type) == 8, .complete = true};
   ASSIGN_OR_RETURN(out.rows, memory.result(8 * n));
   ASSIGN_OR_RETURN(out.words, memory.temporary(8 * run_words(n)));
-  ASSIGN_OR_RETURN(const Kernel* kernel, library.kernel("numbers", build_numbers));
+  ASSIGN_OR_RETURN(const Kernel* kernel, library.kernel("numbers", build_order_numbers));
   Arguments a;
   a.add(n).add(out.rows).add(out.words).add(run_words(n));
   const uint64_t tile = numbers_block * numbers_items;
@@ -77,7 +77,7 @@ Result<Sorted> take_ascending(Library& library, const Vector& column, uint64_t n
   return out;
 }
 
-std::vector<Part> parts_of(std::span<const Vector> columns, std::span<const bool> ascending) {
+std::vector<Part> order_parts_of(std::span<const Vector> columns, std::span<const bool> ascending) {
   std::vector<Part> parts;
   for (size_t k = 0; k < columns.size(); ++k) parts.push_back(make_part(columns[k], ascending.empty() || ascending[k]));
   return parts;
@@ -121,7 +121,7 @@ Result<SmallSort> sort_few(Library& library, Small kind, Rows& rows, std::span<c
 
 }  // namespace
 
-void add_row_numbers(KernelRows& rows) { rows.push_back({"numbers", build_numbers}); }
+void add_row_numbers(KernelRows& rows) { rows.push_back({"numbers", build_order_numbers}); }
 
 Result<Vector> order(Library& library, std::span<const Vector> columns, std::span<const bool> ascending,
                      Memory& memory) {
@@ -135,7 +135,7 @@ Result<Vector> top(Library& library, std::span<const Vector> columns, std::span<
   Rows rows = rows_of(columns);
   RETURN_IF_ERROR(check_rows(rows));
   if (rows.capacity == 0 || most == 0) return empty_vector(memory);
-  std::vector<Part> parts = parts_of(columns, ascending);
+  std::vector<Part> parts = order_parts_of(columns, ascending);
   const auto first = [&](Address data, uint64_t n) {
     Vector out = rows_vector(data, n);
     out.capacity = std::min(n, most);
@@ -179,7 +179,7 @@ Result<Groups> group(Library& library, std::span<const Vector> columns, Memory& 
   if (columns.empty()) return input_error("`group` needs at least one column");
   Rows rows = rows_of(columns);
   RETURN_IF_ERROR(check_rows(rows));
-  std::vector<Part> parts = parts_of(columns, {});
+  std::vector<Part> parts = order_parts_of(columns, {});
   Groups out;
   const auto finish = [&](Address keys, Address elements, uint64_t n) {
     out.keys = rows_vector(keys, out.rows.count);

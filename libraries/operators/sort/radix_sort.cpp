@@ -30,13 +30,13 @@ using ptx::AtomicOp;
 
 namespace {
 
-constexpr uint32_t digits = 256, block = 256, warps = block / 32;
-constexpr uint32_t items_of(bool wide) { return wide ? 12 : 16; }
-constexpr uint32_t tile_of(bool wide) { return block * items_of(wide); }
+constexpr uint32_t radix_digits = 256, radix_block = 256, radix_warps = radix_block / 32;
+constexpr uint32_t radix_items_of(bool wide) { return wide ? 12 : 16; }
+constexpr uint32_t radix_tile_of(bool wide) { return radix_block * radix_items_of(wide); }
 constexpr uint32_t pack_block = 256, pack_items = 4;
 
 // Places in Library::zeroed: 8 digit counts of 256 u32 behind the counters of the other kernels.
-constexpr uint64_t ticket_at = 4096, counts_at = 8192;
+constexpr uint64_t radix_ticket_at = 4096, counts_at = 8192;
 
 // --- pack -------------------------------------------------------------------------------------------------------------------------
 
@@ -45,7 +45,7 @@ struct PackKind {
   bool wide = false, gather = false;
 };
 
-uint32_t build_pack(ptx::Module& module, std::string_view name, const PackKind& kind) {
+uint32_t build_radix_pack(ptx::Module& module, std::string_view name, const PackKind& kind) {
   Builder b(module, std::string(name));
   Param p_n = b.parameter<U64>("n"), p_rows = b.parameter<U64>("rows"), p_keys = b.parameter<U64>("keys"),
         p_counts = b.parameter<U64>("counts"), p_digits = b.parameter<U64>("digits"),
@@ -63,8 +63,8 @@ uint32_t build_pack(ptx::Module& module, std::string_view name, const PackKind& 
   }
   b.set_block_size(pack_block);
   // Counts are kept several times, by lane, in neighbouring words: lanes with equal digits meet less often.
-  const uint32_t most_digits = kind.wide ? 8 : 4, copies = kind.wide ? 2 : 4, row_bytes = 4 * digits * copies;
-  auto shared = b.shared<U32>(std::string(name) + "_counts", most_digits * digits * copies, 16);
+  const uint32_t most_digits = kind.wide ? 8 : 4, copies = kind.wide ? 2 : 4, row_bytes = 4 * radix_digits * copies;
+  auto shared = b.shared<U32>(std::string(name) + "_counts", most_digits * radix_digits * copies, 16);
   const Thread t = thread_of(b);
   Reg<U32> ctaid = b.special(ptx::SpecialRegister::ctaid_x), nctaid = b.special(ptx::SpecialRegister::nctaid_x);
   Reg<U32> base = b.address_of_32(shared);
@@ -137,7 +137,7 @@ uint32_t build_pack(ptx::Module& module, std::string_view name, const PackKind& 
     for (uint32_t c = 1; c < copies; ++c)
       count = b.add(count, b.ld<U32>(Space::shared, At(own, row_bytes * d + 4 * c)));
     Reg<U64> at = element_address(b, b.ld_param(p_counts), t.tid, 4);
-    b.when(b.setp(Is::ne, count, 0u)).red<U32>(AtomicOp::add, Space::global, At(at, 4 * digits * d), count);
+    b.when(b.setp(Is::ne, count, 0u)).red<U32>(AtomicOp::add, Space::global, At(at, 4 * radix_digits * d), count);
   }
   // Status words of the scans to come.
   Reg<U64> clears = b.ld_param(p_clears);
@@ -173,20 +173,20 @@ uint32_t build_sweep(ptx::Module& module, std::string_view name, const SweepKind
         p_rows_out = b.parameter<U64>("rows_out"), p_counts = b.parameter<U64>("counts"),
         p_ticket = b.parameter<U64>("ticket"), p_status = b.parameter<U64>("status"), p_next = b.parameter<U64>("next"),
         p_shift = b.parameter<U64>("shift");
-  b.set_block_size(block);
-  const uint32_t items = items_of(kind.wide), tile_size = tile_of(kind.wide);
+  b.set_block_size(radix_block);
+  const uint32_t items = radix_items_of(kind.wide), tile_size = radix_tile_of(kind.wide);
   const uint32_t key_bytes = kind.wide ? 8 : 4, status_bytes = kind.long_status ? 8 : 4;
   // Shared memory: 16 bytes for the ticket; sums of 8 warps; per digit the place of its keys less their place in the tile; then digit
   // counts per warp, and over them, once they have been read, the exchange.
-  constexpr int64_t sums_at = 16, place_at = 80, exchange_at = place_at + 4 * digits;
-  const uint32_t exchange_bytes = std::max<uint32_t>(warps * digits * 4, tile_size * key_bytes);
+  constexpr int64_t sums_at = 16, place_at = 80, exchange_at = place_at + 4 * radix_digits;
+  const uint32_t exchange_bytes = std::max<uint32_t>(radix_warps * radix_digits * 4, tile_size * key_bytes);
   auto shared =
       b.shared<U32>(std::string(name) + "_shared", (static_cast<uint32_t>(exchange_at) + exchange_bytes) / 4, 16);
   const Thread t = thread_of(b);
   Reg<U32> base = b.address_of_32(shared);
   Reg<U32> tid4 = b.shl(t.tid, 2u);
   Reg<U32> own_digit = b.add(base, tid4);
-  for (uint32_t w = 0; w < warps; ++w) b.st<U32>(Space::shared, At(own_digit, exchange_at + 4 * digits * w), 0u);
+  for (uint32_t w = 0; w < radix_warps; ++w) b.st<U32>(Space::shared, At(own_digit, exchange_at + 4 * radix_digits * w), 0u);
   Reg<U32> tile = take_ticket(b, t, b.ld_param(p_ticket), b.cvt<U32>(b.ld_param(p_tiles)), At(shared));
 
   // Load, in stripes of a warp: the rank among equal keys follows the order in memory.
@@ -240,7 +240,7 @@ uint32_t build_sweep(ptx::Module& module, std::string_view name, const SweepKind
   Reg<U32> shift = b.cvt<U32>(b.ld_param(p_shift));
   Reg<U32> byte = b.shr(shift, 3u);
   Reg<U32> lanes_before = b.sub(b.shl(b.constant<U32>(1u), t.lane), 1u);
-  Reg<U32> warp_counts = b.mad_lo(t.warp, 4 * digits, base);
+  Reg<U32> warp_counts = b.mad_lo(t.warp, 4 * radix_digits, base);
   // The byte of the key that is sorted by.
   const auto digit_of = [&](Reg<U64> wide, Reg<U32> narrow) {
     if (!kind.wide) return b.and_(b.shr(narrow, shift), 255u);
@@ -262,8 +262,8 @@ uint32_t build_sweep(ptx::Module& module, std::string_view name, const SweepKind
 
   // From here on thread d is digit d. Counts per warp become sums over the warps before.
   Reg<U32> count = b.constant<U32>(0u);
-  for (uint32_t w = 0; w < warps; ++w) {
-    const int64_t at = exchange_at + 4 * digits * w;
+  for (uint32_t w = 0; w < radix_warps; ++w) {
+    const int64_t at = exchange_at + 4 * radix_digits * w;
     Reg<U32> own = b.ld<U32>(Space::shared, At(own_digit, at));
     b.st<U32>(Space::shared, At(own_digit, at), count);
     count = b.add(count, own);
@@ -280,7 +280,7 @@ uint32_t build_sweep(ptx::Module& module, std::string_view name, const SweepKind
   // The tile's own count is published as early as possible; tile 0 follows when it knows its place.
   Reg<U64> status = b.ld_param(p_status);
   const auto publish = [&](Reg<U32> value, uint32_t state, Condition when) {
-    Reg<U32> at = b.mad_lo(tile, digits, t.tid);
+    Reg<U32> at = b.mad_lo(tile, radix_digits, t.tid);
     if (kind.long_status) {
       Reg<U64> word = b.add(b.shl(b.cvt<U64>(value), 2u), uint64_t{state});
       store_if<U64>(b, when, Space::global, At(element_address(b, status, at, 8)), word, volatile_access);
@@ -292,7 +292,7 @@ uint32_t build_sweep(ptx::Module& module, std::string_view name, const SweepKind
   publish(count, 1, !tile0);
   // The words of the next sweep.
   {
-    Reg<U64> at = element_address(b, b.ld_param(p_next), b.mad_lo(tile, digits, t.tid), status_bytes);
+    Reg<U64> at = element_address(b, b.ld_param(p_next), b.mad_lo(tile, radix_digits, t.tid), status_bytes);
     if (kind.long_status)
       b.st<U64>(Space::global, At(at), 0);
     else
@@ -300,7 +300,7 @@ uint32_t build_sweep(ptx::Module& module, std::string_view name, const SweepKind
   }
   b.bar_sync();
   Reg<U64> exclusive = b.sub(sum, both);
-  for (uint32_t w = 0; w + 1 < warps; ++w) {
+  for (uint32_t w = 0; w + 1 < radix_warps; ++w) {
     Reg<U64> other = b.ld<U64>(Space::shared, At(shared, sums_at + 8 * w));
     b.when(b.setp(Is::gt, t.warp, w)).add(exclusive, other, exclusive);
   }
@@ -319,7 +319,7 @@ uint32_t build_sweep(ptx::Module& module, std::string_view name, const SweepKind
     std::vector<Reg<U32>> values, states;
     for (uint32_t k = 0; k < ahead; ++k) {
       Reg<S32> from = b.max(k ? b.sub(earlier, static_cast<int32_t>(k)) : earlier, 0);
-      Reg<U32> at = b.mad_lo(Builder::as<U32>(from), digits, t.tid);
+      Reg<U32> at = b.mad_lo(Builder::as<U32>(from), radix_digits, t.tid);
       if (kind.long_status) {
         Reg<U64> word = b.ld<U64>(Space::global, volatile_access, At(element_address(b, status, at, 8)));
         values.push_back(b.cvt<U32>(b.shr(word, 2u)));
@@ -346,8 +346,8 @@ uint32_t build_sweep(ptx::Module& module, std::string_view name, const SweepKind
   }
   b.st<U32>(Space::shared, At(own_digit, place_at), b.sub(place, in_tile));
   // Sums over the warps before, plus the digit's place in the tile.
-  for (uint32_t w = 0; w < warps; ++w) {
-    const int64_t at = exchange_at + 4 * digits * w;
+  for (uint32_t w = 0; w < radix_warps; ++w) {
+    const int64_t at = exchange_at + 4 * radix_digits * w;
     b.st<U32>(Space::shared, At(own_digit, at), b.add(b.ld<U32>(Space::shared, At(own_digit, at)), in_tile));
   }
   b.bar_sync();
@@ -371,8 +371,8 @@ uint32_t build_sweep(ptx::Module& module, std::string_view name, const SweepKind
   Reg<U32> mine = b.mad_lo(t.tid, key_bytes, base);
   Reg<U64> keys_out = b.ld_param(p_keys_out), rows_out = b.ld_param(p_rows_out);
   for (uint32_t i = 0; i < items; ++i) {
-    const int64_t at = exchange_at + int64_t{block} * key_bytes * i;
-    Reg<U32> position = i ? b.add(t.tid, block * i) : t.tid;
+    const int64_t at = exchange_at + int64_t{radix_block} * key_bytes * i;
+    Reg<U32> position = i ? b.add(t.tid, radix_block * i) : t.tid;
     inside[i] = b.setp(Is::lt, position, left);
     Reg<U32> digit;
     Reg<U64> wide;
@@ -396,7 +396,7 @@ uint32_t build_sweep(ptx::Module& module, std::string_view name, const SweepKind
   }
   b.bar_sync();
   for (uint32_t i = 0; i < items; ++i) {
-    Reg<U32> number = b.ld<U32>(Space::shared, At(own_digit, exchange_at + 4 * int64_t{block} * i));
+    Reg<U32> number = b.ld<U32>(Space::shared, At(own_digit, exchange_at + 4 * int64_t{radix_block} * i));
     if (kind.rows_out64)
       store_if<U64>(b, inside[i], Space::global, At(element_address(b, rows_out, to[i], 8)), b.cvt<U64>(number));
     else
@@ -404,7 +404,7 @@ uint32_t build_sweep(ptx::Module& module, std::string_view name, const SweepKind
   }
   b.ret();
   b.finish();
-  return block;
+  return radix_block;
 }
 
 // --- host -------------------------------------------------------------------------------------------------------------------------
@@ -417,7 +417,7 @@ Library::Row sweep(const SweepKind& kind) {
 
 Library::Row pack_kernel(const PackKind& kind) {
   return {fmt::format("pack{}{}_{}", kind.wide ? 64 : 32, kind.gather ? "_gather" : "", source_letters(kind.sources)),
-          [kind](ptx::Module& m, std::string_view entry) { return build_pack(m, entry, kind); }};
+          [kind](ptx::Module& m, std::string_view entry) { return build_radix_pack(m, entry, kind); }};
 }
 
 // Packs one word of every row, in the order of `rows` (u32; 0: as they are), and counts `count_digits` digits of it.
@@ -467,8 +467,8 @@ Result<Sorted> by_radix(Library& library, std::span<const Word> words, uint64_t 
   Sorted out{.wide = words.back().wide(), .complete = words.size() == 1};
   const bool any_wide = std::any_of(words.begin(), words.end(), [](const Word& w) { return w.wide(); });
   const bool long_status = n > narrow_rows;
-  const uint64_t most_tiles = (n + tile_of(true) - 1) / tile_of(true);
-  const uint64_t status_bytes = most_tiles * digits * (long_status ? 8 : 4);
+  const uint64_t most_tiles = (n + radix_tile_of(true) - 1) / radix_tile_of(true);
+  const uint64_t status_bytes = most_tiles * radix_digits * (long_status ? 8 : 4);
   ASSIGN_OR_RETURN(Address zeroed, library.zeroed());
   ASSIGN_OR_RETURN(out.rows, memory.result(8 * n));
   ASSIGN_OR_RETURN(out.words, memory.temporary(8 * scan_words + 2 * status_bytes));
@@ -495,11 +495,11 @@ Result<Sorted> by_radix(Library& library, std::span<const Word> words, uint64_t 
       kind.rows_out64 = last;
       kind.long_status = long_status;
       ASSIGN_OR_RETURN(const Kernel* kernel, library.kernel(sweep(kind)));
-      const uint64_t tiles = (n + tile_of(wide) - 1) / tile_of(wide);
+      const uint64_t tiles = (n + radix_tile_of(wide) - 1) / radix_tile_of(wide);
       const uint32_t in = sweeps % 2, to = 1 - in;
       Arguments s;
       s.add(n).add(tiles).add(key_buffers[in]).add(row_buffers[in]).add(key_buffers[to]);
-      s.add(last ? out.rows : row_buffers[to]).add(zeroed + counts_at + 4 * digits * digit).add(zeroed + ticket_at);
+      s.add(last ? out.rows : row_buffers[to]).add(zeroed + counts_at + 4 * radix_digits * digit).add(zeroed + radix_ticket_at);
       s.add(status[in]).add(status[to]).add(8 * digit);
       RETURN_IF_ERROR(
           library.launch(*kernel, static_cast<uint32_t>(tiles), s,

@@ -21,14 +21,14 @@ namespace rndn::operators {
 
 namespace {
 
-constexpr uint32_t block = 512, warps = block / 32, items = 4, digits = 256;
-static_assert(block * items == small_rows && warps == 16);
+constexpr uint32_t small_block = 512, small_warps = small_block / 32, small_items = 4, small_digits = 256;
+static_assert(small_block * small_items == small_rows && small_warps == 16);
 
 // Shared memory: four figures per warp; sums of runs and of digits per warp; keys; row numbers in order; counts per warp and digit; parts.
 constexpr uint32_t part_words = 5;  // source, data, extra, number, flip
 constexpr int64_t figures_at = 0, runs_at = 512, digit_sums_at = 576, keys_at = 640,
-                  order_at = keys_at + 8 * small_rows, counts_at = order_at + 4 * small_rows,
-                  parts_at = counts_at + 4 * warps * digits, shared_bytes = parts_at + 8 * part_words * small_parts;
+                  order_at = keys_at + 8 * small_rows, small_counts_at = order_at + 4 * small_rows,
+                  parts_at = small_counts_at + 4 * small_warps * small_digits, shared_bytes = parts_at + 8 * part_words * small_parts;
 static_assert(shared_bytes <= shared_everywhere);
 
 struct Emission {
@@ -57,43 +57,43 @@ void combine(Builder& b, Reg<U64> x, bool is_or, uint32_t lanes) {
 void digit_pass(Emission& e, Reg<U32> shift) {
   Builder& b = e.b;
   Reg<U32> own = b.mad_lo(e.t.tid, 4u, e.base);
-  Reg<U32> warp_counts = b.mad_lo(e.t.warp, 4 * digits, e.base);
+  Reg<U32> warp_counts = b.mad_lo(e.t.warp, 4 * small_digits, e.base);
   Reg<U32> mine = b.mad_lo(e.t.lane, 4u, warp_counts);
-  for (uint32_t k = 0; k < digits / 32; ++k) b.st<U32>(Space::shared, At(mine, counts_at + 128 * k), 0u);
+  for (uint32_t k = 0; k < small_digits / 32; ++k) b.st<U32>(Space::shared, At(mine, small_counts_at + 128 * k), 0u);
   b.bar_warp_sync();
   const ptx::LabelId ranked = b.label();
-  std::vector<Reg<U32>> digit(items), rank(items);
-  for (uint32_t i = 0; i < items; ++i) digit[i] = b.constant<U32>(0u), rank[i] = b.constant<U32>(0u);
+  std::vector<Reg<U32>> digit(small_items), rank(small_items);
+  for (uint32_t i = 0; i < small_items; ++i) digit[i] = b.constant<U32>(0u), rank[i] = b.constant<U32>(0u);
   b.when(e.idle).bra_uni(ranked);
-  for (uint32_t i = 0; i < items; ++i) {
+  for (uint32_t i = 0; i < small_items; ++i) {
     Reg<U64> key = b.ld<U64>(Space::shared, At(key_address(e, e.row[i]), keys_at));
     b.and_(b.cvt<U32>(b.shr(key, shift)), 255u, digit[i]);
   }
-  for (uint32_t i = 0; i < items; ++i) {
+  for (uint32_t i = 0; i < small_items; ++i) {
     Reg<U32> peers = equal_digits(b, digit[i]);
     Reg<U32> before = b.popc(b.and_(peers, e.lanes_before));
     Reg<U32> at = b.add(warp_counts, b.shl(digit[i], 2u));
-    Reg<U32> earlier = b.ld<U32>(Space::shared, At(at, counts_at));
+    Reg<U32> earlier = b.ld<U32>(Space::shared, At(at, small_counts_at));
     b.bar_warp_sync();
     Reg<U32> next = b.add(earlier, b.popc(peers));
-    store_if<U32>(b, b.setp(Is::eq, before, 0u), Space::shared, At(at, counts_at), next);
+    store_if<U32>(b, b.setp(Is::eq, before, 0u), Space::shared, At(at, small_counts_at), next);
     b.bar_warp_sync();
     b.add(earlier, before, rank[i]);
   }
   b.bind(ranked);
   b.bar_sync();
   // Thread d is digit d.
-  Reg<Pred> is_digit = b.setp(Is::lt, e.t.tid, digits);
+  Reg<Pred> is_digit = b.setp(Is::lt, e.t.tid, small_digits);
   Reg<U32> count = b.constant<U32>(0u);
   std::vector<Reg<U32>> earlier_warps;
   {
     const ptx::LabelId no_digit = b.label();
     b.unless(is_digit).bra_uni(no_digit);
     std::vector<Reg<U32>> per_warp;
-    for (uint32_t w = 0; w < warps; ++w)
-      per_warp.push_back(b.ld<U32>(Space::shared, At(own, counts_at + 4 * digits * w)));
-    for (uint32_t w = 0; w < warps; ++w) {
-      b.st<U32>(Space::shared, At(own, counts_at + 4 * digits * w), count);
+    for (uint32_t w = 0; w < small_warps; ++w)
+      per_warp.push_back(b.ld<U32>(Space::shared, At(own, small_counts_at + 4 * small_digits * w)));
+    for (uint32_t w = 0; w < small_warps; ++w) {
+      b.st<U32>(Space::shared, At(own, small_counts_at + 4 * small_digits * w), count);
       b.add(count, per_warp[w], count);
     }
     b.bind(no_digit);
@@ -111,22 +111,22 @@ void digit_pass(Emission& e, Reg<U32> shift) {
   // The place of digit d goes to its own word, behind the keys that nobody reads in this half of the pass.
   store_if<U32>(b, is_digit, Space::shared, At(own, order_at), place);
   b.bar_sync();
-  std::vector<Reg<U32>> to(items);
-  for (uint32_t i = 0; i < items; ++i) {
+  std::vector<Reg<U32>> to(small_items);
+  for (uint32_t i = 0; i < small_items; ++i) {
     // Rows of idle warps stay where they are.
     to[i] = b.add(e.position, 32 * i);
     Reg<U32> d = b.and_(digit[i], 255u);
     Reg<U32> d4 = b.shl(d, 2u);
-    Reg<U32> before = b.ld<U32>(Space::shared, At(b.add(warp_counts, d4), counts_at));
+    Reg<U32> before = b.ld<U32>(Space::shared, At(b.add(warp_counts, d4), small_counts_at));
     Reg<U32> start = b.ld<U32>(Space::shared, At(b.add(e.base, d4), order_at));
     Reg<U32> sorted = b.add(b.add(rank[i], before), start);
     b.selp(to[i], sorted, e.idle, to[i]);
   }
   b.bar_sync();
-  for (uint32_t i = 0; i < items; ++i) b.st<U32>(Space::shared, At(b.mad_lo(to[i], 4u, e.base), order_at), e.row[i]);
+  for (uint32_t i = 0; i < small_items; ++i) b.st<U32>(Space::shared, At(b.mad_lo(to[i], 4u, e.base), order_at), e.row[i]);
   b.bar_sync();
   Reg<U32> at = b.mad_lo(e.position, 4u, e.base);
-  for (uint32_t i = 0; i < items; ++i) b.ld<U32>(Space::shared, At(at, order_at + 128 * i), e.row[i]);
+  for (uint32_t i = 0; i < small_items; ++i) b.ld<U32>(Space::shared, At(at, order_at + 128 * i), e.row[i]);
   b.bar_sync();
 }
 
@@ -137,7 +137,7 @@ void sort_by(Emission& e, std::span<const Reg<U64>> bits, Reg<Pred> is_float) {
   Reg<U64> high = b.constant<U64>(0), low = b.constant<U64>(0), set = b.constant<U64>(0), clear = b.constant<U64>(0);
   const ptx::LabelId noted = b.label(), combined = b.label(), stored = b.label();
   b.when(e.idle).bra_uni(noted);
-  for (uint32_t i = 0; i < items; ++i) {
+  for (uint32_t i = 0; i < small_items; ++i) {
     Reg<U64> inverse = b.not_(bits[i]);
     b.when(e.inside[i]).max(high, bits[i], high);
     b.when(e.inside[i]).max(low, inverse, low);
@@ -153,15 +153,15 @@ void sort_by(Emission& e, std::span<const Reg<U64>> bits, Reg<Pred> is_float) {
   Reg<U32> own = b.add(e.base, b.shl(e.t.warp, 3u));
   Reg<Pred> lane0 = b.setp(Is::eq, e.t.lane, 0u);
   for (uint32_t f = 0; const Reg<U64> x : {high, low, set, clear})
-    store_if<U64>(b, lane0, Space::shared, At(own, figures_at + 8 * warps * f++), x);
+    store_if<U64>(b, lane0, Space::shared, At(own, figures_at + 8 * small_warps * f++), x);
   b.bar_sync();
   // Half a warp takes one figure, half the other one.
   Reg<U32> figures = b.add(e.base, b.shl(e.t.lane, 3u));
   const auto combined_figures = [&](uint32_t f, bool is_or, Reg<U64> first, Reg<U64> second) {
-    Reg<U64> x = b.ld<U64>(Space::shared, At(figures, figures_at + 8 * warps * f));
-    combine(b, x, is_or, warps);
+    Reg<U64> x = b.ld<U64>(Space::shared, At(figures, figures_at + 8 * small_warps * f));
+    combine(b, x, is_or, small_warps);
     b.mov(b.shfl_sync_64(ShuffleMode::idx, x, 0u, 31u), first);
-    b.mov(b.shfl_sync_64(ShuffleMode::idx, x, warps, 31u), second);
+    b.mov(b.shfl_sync_64(ShuffleMode::idx, x, small_warps, 31u), second);
   };
   combined_figures(0, false, high, low);
   b.not_(low, low);
@@ -174,7 +174,7 @@ void sort_by(Emission& e, std::span<const Reg<U64>> bits, Reg<Pred> is_float) {
   Reg<U32> width = b.sub(b.constant<U32>(64u), b.clz(b.sub(b.shr(high, shift), lowest)));
   b.when(e.idle).bra_uni(stored);
   Reg<U32> at = key_address(e, e.position);
-  for (uint32_t i = 0; i < items; ++i) {
+  for (uint32_t i = 0; i < small_items; ++i) {
     Reg<U64> key = b.sub(b.shr(bits[i], shift), lowest);
     Reg<U64> padded = b.selp(key, b.not_(b.constant<U64>(0)), e.inside[i]);
     b.st<U64>(Space::shared, At(at, keys_at + 256 * i), padded);
@@ -227,7 +227,7 @@ uint32_t build_small(ptx::Module& module, std::string_view name, Small kind) {
         p_found = b.parameter<U64>("found"), p_most = b.parameter<U64>("most"), p_parts = b.parameter<U64>("parts");
   std::vector<Param> p_words;
   for (uint32_t k = 0; k < part_words * small_parts; ++k) p_words.push_back(b.parameter<U64>("word" + std::to_string(k)));
-  b.set_block_size(block);
+  b.set_block_size(small_block);
   auto shared = b.shared<U64>(std::string(name) + "_shared", shared_bytes / 8, 16);
   Emission e{.b = b, .t = thread_of(b), .shared = shared};
   e.base = b.address_of_32(shared);
@@ -242,11 +242,11 @@ uint32_t build_small(ptx::Module& module, std::string_view name, Small kind) {
   b.when(b.setp(Is::gt, n, small_rows)).bra_uni(leave);
 
   e.n = b.cvt<U32>(n);
-  e.position = b.mad_lo(e.t.warp, 32 * items, e.t.lane);
-  e.idle = b.setp(Is::ge, b.mul_lo(e.t.warp, 32 * items), e.n);
+  e.position = b.mad_lo(e.t.warp, 32 * small_items, e.t.lane);
+  e.idle = b.setp(Is::ge, b.mul_lo(e.t.warp, 32 * small_items), e.n);
   e.lanes_before = b.sub(b.shl(b.constant<U32>(1u), e.t.lane), 1u);
   Reg<U32> own_order = b.mad_lo(e.position, 4u, e.base);
-  for (uint32_t i = 0; i < items; ++i) {
+  for (uint32_t i = 0; i < small_items; ++i) {
     e.row.push_back(b.add(e.position, 32 * i));
     e.inside.push_back(b.setp(Is::lt, e.row[i], e.n));
     b.st<U32>(Space::shared, At(own_order, order_at + 128 * i), e.row[i]);
@@ -258,13 +258,13 @@ uint32_t build_small(ptx::Module& module, std::string_view name, Small kind) {
   b.bind(described);
   std::vector<Reg<Pred>> starts;  // positions that start a group
   if (kind != Small::order)
-    for (uint32_t i = 0; i < items; ++i)
+    for (uint32_t i = 0; i < small_items; ++i)
       starts.push_back(b.setp(Is::eq, ptx::Combine::and_, b.add(e.position, 32 * i), 0u, e.inside[i]));
   // Rows beyond the end read row 0; there is one, or nothing is read.
   const ptx::LabelId sorted = b.label(), step = b.label();
   b.when(b.setp(Is::eq, e.n, 0u)).bra_uni(sorted);
   std::vector<Reg<U32>> here;
-  for (uint32_t i = 0; i < items; ++i) here.push_back(b.selp(e.row[i], 0u, e.inside[i]));
+  for (uint32_t i = 0; i < small_items; ++i) here.push_back(b.selp(e.row[i], 0u, e.inside[i]));
   b.bar_sync();
   // The parts from the last to the first, to sort by; for groups once more, to compare.
   Reg<U32> parts = b.cvt<U32>(b.ld_param(p_parts));
@@ -292,11 +292,11 @@ uint32_t build_small(ptx::Module& module, std::string_view name, Small kind) {
     const ptx::LabelId stored = b.label(), compared = b.label();
     b.when(e.idle).bra_uni(stored);
     Reg<U32> own_key = key_address(e, e.position);
-    for (uint32_t i = 0; i < items; ++i) b.st<U64>(Space::shared, At(own_key, keys_at + 256 * i), bits[i]);
+    for (uint32_t i = 0; i < small_items; ++i) b.st<U64>(Space::shared, At(own_key, keys_at + 256 * i), bits[i]);
     b.bind(stored);
     b.bar_sync();
     b.when(e.idle).bra_uni(compared);
-    for (uint32_t i = 0; i < items; ++i) {
+    for (uint32_t i = 0; i < small_items; ++i) {
       Reg<Pred> has_before = b.setp(Is::ne, ptx::Combine::and_, b.add(e.position, 32 * i), 0u, e.inside[i]);
       Reg<U32> before = b.mov(e.row[i]);
       load_if<U32>(b, has_before, Space::shared, At(own_order, order_at + 128 * i - 4), before);
@@ -314,35 +314,35 @@ uint32_t build_small(ptx::Module& module, std::string_view name, Small kind) {
     store_if<U64>(b, when, Space::global, At(element_address(b, b.ld_param(data), index, 8)), b.cvt<U64>(value));
   };
   if (kind != Small::unique)
-    for (uint32_t i = 0; i < items; ++i) store_at(p_rows, e.inside[i], b.add(e.position, 32 * i), e.row[i]);
+    for (uint32_t i = 0; i < small_items; ++i) store_at(p_rows, e.inside[i], b.add(e.position, 32 * i), e.row[i]);
   if (kind == Small::order) {
     b.bind(leave);
     b.ret();
     b.finish();
-    return block;
+    return small_block;
   }
   if (kind == Small::unique) {
     // Flags move to the rows that they are about: over the keys, one word each.
     Reg<U32> own_key = b.mad_lo(e.position, 4u, e.base);
     b.bar_sync();
-    for (uint32_t i = 0; i < items; ++i)
+    for (uint32_t i = 0; i < small_items; ++i)
       b.st<U32>(Space::shared, At(b.mad_lo(e.row[i], 4u, e.base), keys_at), b.select<U32>(1u, 0u, starts[i]));
     b.bar_sync();
-    for (uint32_t i = 0; i < items; ++i) {
+    for (uint32_t i = 0; i < small_items; ++i) {
       Reg<U32> flag = b.ld<U32>(Space::shared, At(own_key, keys_at + 128 * i));
       starts[i] = b.setp(Is::ne, ptx::Combine::and_, flag, 0u, e.inside[i]);
     }
   }
   std::vector<Reg<U32>> votes;
   Reg<U32> total;
-  for (uint32_t i = 0; i < items; ++i) {
+  for (uint32_t i = 0; i < small_items; ++i) {
     votes.push_back(b.ballot(starts[i]));
     Reg<U32> count = b.popc(votes[i]);
     total = i ? b.add(total, count) : count;
   }
-  const BlockSum sum = block_sum(b, e.t, total, warps, shared, runs_at);
+  const BlockSum sum = block_sum(b, e.t, total, small_warps, shared, runs_at);
   Reg<U32> run = b.mov(sum.before);
-  for (uint32_t i = 0; i < items; ++i) {
+  for (uint32_t i = 0; i < small_items; ++i) {
     Reg<U32> position = b.add(e.position, 32 * i);
     Reg<U32> own = b.add(run, b.popc(b.and_(votes[i], e.lanes_before)));
     store_at(p_first, starts[i], own, kind == Small::unique ? position : e.row[i]);
@@ -354,7 +354,7 @@ uint32_t build_small(ptx::Module& module, std::string_view name, Small kind) {
   b.bind(leave);
   b.ret();
   b.finish();
-  return block;
+  return small_block;
 }
 
 Library::Row small_sort(Small kind) {

@@ -10,7 +10,7 @@ namespace rndn::operators {
 
 namespace {
 
-constexpr uint32_t block = 256;
+constexpr uint32_t cell_block = 256;
 
 // thread j: positions[j] = rows[j] - begin of its cell; begins[c] = how many rows lie before offsets[c], for all count + 1 of them.
 uint32_t build_positions(ptx::Module& module, std::string_view name) {
@@ -18,12 +18,12 @@ uint32_t build_positions(ptx::Module& module, std::string_view name) {
   Param p_rows = b.parameter<U64>("rows"), p_found = b.parameter<U64>("found"),
         p_positions = b.parameter<U64>("positions"), p_offsets = b.parameter<U64>("offsets"),
         p_cells = b.parameter<U64>("cells"), p_begins = b.parameter<U64>("begins");
-  b.set_block_size(block);
+  b.set_block_size(cell_block);
   const Thread t = thread_of(b);
   Reg<U32> ctaid = b.special(ptx::SpecialRegister::ctaid_x), nctaid = b.special(ptx::SpecialRegister::nctaid_x);
   Reg<U64> rows = b.ld_param(p_rows), found = b.ld_param(p_found), offsets = b.ld_param(p_offsets),
            cells = b.ld_param(p_cells);
-  Reg<U64> first = b.mad_wide(ctaid, block, b.cvt<U64>(t.tid)), step = b.mul_wide(nctaid, block);
+  Reg<U64> first = b.mad_wide(ctaid, cell_block, b.cvt<U64>(t.tid)), step = b.mul_wide(nctaid, cell_block);
   // How many of `size` ascending numbers compare with the limit as asked: the first so many do.
   const auto count_up_to = [&](Reg<U64> data, Reg<U64> size, Reg<U64> limit, Is compare) {
     Reg<U64> low = b.constant<U64>(0), length = b.mov(size);
@@ -71,7 +71,7 @@ uint32_t build_positions(ptx::Module& module, std::string_view name) {
   }
   b.ret();
   b.finish();
-  return block;
+  return cell_block;
 }
 
 }  // namespace
@@ -109,7 +109,7 @@ Result<Cells> unique_cells(Library& library, const Cells& cells, Memory& memory)
   a.add(rows).add(found).add(out.elements.data).add(cells.offsets).add(cells.count).add(out.offsets);
   const uint64_t work = std::max(found, cells.count + 1);
   RETURN_IF_ERROR(
-      library.launch(*kernel, library.grid(*kernel, (work + block - 1) / block), a, 16 * found + 16 * cells.count));
+      library.launch(*kernel, library.grid(*kernel, (work + cell_block - 1) / cell_block), a, 16 * found + 16 * cells.count));
   out.elements.capacity = found;
   out.elements.min = 0, out.elements.max = static_cast<int64_t>(n) - 1;
   return out;

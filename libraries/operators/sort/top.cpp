@@ -240,13 +240,13 @@ uint32_t build_filter(ptx::Module& module, std::string_view name, std::span<cons
 
 // --- host -------------------------------------------------------------------------------------------------------------------------
 
-std::vector<Source> sources_of(std::span<const Part> parts) {
+std::vector<Source> top_sources_of(std::span<const Part> parts) {
   std::vector<Source> sources;
   for (const Part& p : parts) sources.push_back(p.source);
   return sources;
 }
 
-uint64_t bytes_of(std::span<const Part> parts) {
+uint64_t top_bytes_of(std::span<const Part> parts) {
   uint64_t bytes = 0;
   for (const Part& p : parts) bytes += is_wide(p.source) ? 8 : 4;
   return bytes;
@@ -272,37 +272,37 @@ Library::Row filter_kernel(const std::vector<Source>& sources, bool listed) {
 // The first `most` of the rows, or of 2^shift samples of them.
 Result<void> rank_rows(Library& library, std::span<const Part> parts, const Some& rows, bool samples, uint32_t shift,
                        uint64_t most, Address out) {
-  ASSIGN_OR_RETURN(const Kernel* kernel, library.kernel(ranks_kernel(sources_of(parts))));
+  ASSIGN_OR_RETURN(const Kernel* kernel, library.kernel(ranks_kernel(top_sources_of(parts))));
   const uint64_t entries = samples ? uint64_t{1} << shift : rows.n;
   Arguments a;
   a.add(entries).add(rows.slot).add(rows.list).add(samples ? rows.n : 0).add(shift).add(most).add(out);
   for (const Part& p : parts) add_part(a, p);
   const uint64_t blocks = (entries + ranks_entries - 1) / ranks_entries;
-  return library.launch(*kernel, static_cast<uint32_t>(blocks), a, entries * bytes_of(parts));
+  return library.launch(*kernel, static_cast<uint32_t>(blocks), a, entries * top_bytes_of(parts));
 }
 
 // The rows up to `last` (the address of its number) go to `out`, at most `room`; their number to `slot` and `found`.
 Result<void> filter_rows(Library& library, std::span<const Part> parts, const Some& rows, Address last, Address out,
                          uint64_t room, Address slot, Address found) {
-  ASSIGN_OR_RETURN(const Kernel* kernel, library.kernel(filter_kernel(sources_of(parts), rows.list != 0)));
+  ASSIGN_OR_RETURN(const Kernel* kernel, library.kernel(filter_kernel(top_sources_of(parts), rows.list != 0)));
   ASSIGN_OR_RETURN(Address counters, library.zeroed());
   Arguments a;
   a.add(rows.n).add(rows.list).add(last).add(out).add(room).add(counters).add(slot).add(found);
   for (const Part& p : parts) add_part(a, p);
   return library.launch(*kernel, library.grid(*kernel, tiles_for(rows.n, filter_tile)), a,
-                        rows.n * (bytes_of(parts.first(1)) + (rows.list ? 4 : 0)));
+                        rows.n * (top_bytes_of(parts.first(1)) + (rows.list ? 4 : 0)));
 }
 
-struct Round {
+struct TopRound {
   uint32_t shift = 0;  // 2^shift samples
   uint64_t rank = 0;   // of the sample that bounds the candidates; 0: no such round
   uint64_t room = 0;   // for candidates
 };
 
 // For n rows of which the first `most` are wanted: the fewest samples that leave no more than most_candidates, or the most samples.
-Round plan_round(uint64_t n, uint64_t most) {
+TopRound plan_round(uint64_t n, uint64_t most) {
   constexpr uint32_t fewest = 8, largest = 11;
-  Round round;
+  TopRound round;
   for (uint32_t shift = fewest; shift <= largest; ++shift) {
     const double per_sample = static_cast<double>(n) / static_cast<double>(uint64_t{1} << shift);
     const double wanted = static_cast<double>(most) / per_sample;
@@ -333,7 +333,7 @@ Result<std::optional<Address>> select_top(Library& library, std::span<const Part
   std::optional<device::Mapped> found;
   Address slot = 0;
   while (true) {
-    const Round round = rows.n > most_candidates ? plan_round(rows.n, most) : Round{};
+    const TopRound round = rows.n > most_candidates ? plan_round(rows.n, most) : TopRound{};
     if (round.rank == 0) {  // no round is worth it
       if (rows.n > most_ranked) return nothing;
       RETURN_IF_ERROR(rank_rows(library, parts, rows, false, 0, most, out));

@@ -51,7 +51,7 @@ void compare_texts(Builder& b, const Text& x, const Text& y, LabelId other) {
   b.bind(same);
 }
 
-uint32_t build_enter(ptx::Module& module, std::string_view name) {
+uint32_t build_distinct_enter(ptx::Module& module, std::string_view name) {
   return build_rows(
       module, name, {"handles", "pad", "mask", "table", "slots", "probes", "places", "full"},
       [](Builder& b, std::span<const Reg<U64>> p, Reg<U32> row, LabelId next_row) {
@@ -86,7 +86,7 @@ uint32_t build_first(ptx::Module& module, std::string_view name) {
 }  // namespace
 
 void add_distinct_strings(KernelRows& rows) {
-  rows.insert(rows.end(), {{"text_enter", build_enter}, {"text_first", build_first}});
+  rows.insert(rows.end(), {{"text_enter", build_distinct_enter}, {"text_first", build_first}});
 }
 
 Result<DistinctStrings> distinct_strings(Library& library, const Strings& strings, uint64_t most,
@@ -106,7 +106,7 @@ Result<DistinctStrings> distinct_strings(Library& library, const Strings& string
   const uint64_t mask = bits < 64 ? (uint64_t{1} << bits) - 1 : UINT64_MAX;
   const auto fill = [&](const SlotTable& t) -> Result<void> {
     return launch_rows(
-        library, "text_enter", build_enter, n,
+        library, "text_enter", build_distinct_enter, n,
         {strings.handles, strings.pad, mask, t.slots, t.count, t.probes, t.places, t.full},
         12 + strings.pad_bytes / n);
   };

@@ -19,12 +19,12 @@ namespace rndn::operators {
 
 namespace {
 
-struct Text {
+struct LiteralText {
   Reg<U64> at;
   Reg<U32> length;
 };
 
-Text text_of(Builder& b, Reg<U64> handles, Reg<U64> pad, Reg<U32> number) {
+LiteralText text_of(Builder& b, Reg<U64> handles, Reg<U64> pad, Reg<U32> number) {
   Reg<U64> handle = b.ld<U64>(Space::global, At(element_address(b, handles, number, 8)));
   return {b.add(pad, b.shr(handle, 24u)), b.and_(b.cvt<U32>(handle), 0xFFFFFFu)};
 }
@@ -58,7 +58,7 @@ uint32_t build_find(ptx::Module& module, std::string_view name, bool places) {
     b.bind(done);
   }
   for_rows(b, t, n, [&](Reg<U32> row, LabelId) {
-    const Text text = text_of(b, handles, pad, row);
+    const LiteralText text = text_of(b, handles, pad, row);
     Reg<U32> low = b.constant<U32>(0), high = b.mov(literals), equal = b.constant<U32>(0);
     const LabelId next_probe = b.label(), found = b.label();
     if (!places) {
@@ -68,7 +68,7 @@ uint32_t build_find(ptx::Module& module, std::string_view name, bool places) {
     b.bind(next_probe);
     b.when(b.setp(Is::ge, low, high)).bra(found);
     Reg<U32> middle = b.shr(b.add(low, high), 1u);
-    const Text other = text_of(b, literal_handles, literal_pad, middle);
+    const LiteralText other = text_of(b, literal_handles, literal_pad, middle);
     Reg<U32> longer = b.max(text.length, other.length), first = b.constant<U32>(0);
     Reg<U64> x = b.constant<U64>(0), y = b.constant<U64>(0);
     const LabelId next_word = b.label(), words_done = b.label();

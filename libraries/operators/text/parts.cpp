@@ -125,7 +125,7 @@ uint32_t build_put_bytes(ptx::Module& module, std::string_view name) {
                     });
 }
 
-Result<Strings> parts_of(Library& library, const Strings& strings, const Library::Row& kernel,
+Result<Strings> part_parts_of(Library& library, const Strings& strings, const Library::Row& kernel,
                          std::vector<uint64_t> words, Memory& memory) {
   Strings out = strings;
   ASSIGN_OR_RETURN(out.handles, memory.result(8 * std::max<uint64_t>(strings.count, 1)));
@@ -156,19 +156,19 @@ Result<Strings> trimmed(Library& library, const Strings& strings, std::string_vi
                         bool back, Memory& memory) {
   uint64_t bits[2] = {0, 0};
   for (const char c : set) bits[(c >> 6) & 1] |= uint64_t{1} << (c & 63);
-  return parts_of(library, strings, trim_kernel(front, back), {bits[0], bits[1]}, memory);
+  return part_parts_of(library, strings, trim_kernel(front, back), {bits[0], bits[1]}, memory);
 }
 
 Result<Strings> part_between(Library& library, const Strings& strings, std::string_view separator,
                              uint64_t number, Memory& memory) {
   ASSIGN_OR_RETURN(const Address bytes, send_bytes(library, separator, memory));
-  return parts_of(library, strings, {"text_between", build_between},
+  return part_parts_of(library, strings, {"text_between", build_between},
                   {bytes, separator.size(), std::min<uint64_t>(number, UINT32_MAX)}, memory);
 }
 
 Result<Strings> tail(Library& library, const Strings& strings, uint64_t characters, bool without,
                      Memory& memory) {
-  return parts_of(library, strings, tail_kernel(without), {std::min<uint64_t>(characters, UINT32_MAX)}, memory);
+  return part_parts_of(library, strings, tail_kernel(without), {std::min<uint64_t>(characters, UINT32_MAX)}, memory);
 }
 
 Result<Vector> positions(Library& library, const Strings& strings, std::string_view wanted,

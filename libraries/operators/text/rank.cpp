@@ -57,7 +57,7 @@ class Reused final : public Memory {
 };
 
 // What a round sorts. Without rows, places and runs: all strings, as they lie, in one run.
-struct Round {
+struct RankRound {
   uint64_t size = 0;
   Address handles = 0;           // u64
   Address rows = 0, places = 0;  // u32: the strings' numbers, and their places in the order, ascending
@@ -223,7 +223,7 @@ Library::Row next_kernel(bool all) {
           [all](ptx::Module& m, std::string_view name) { return build_next(m, name, all); }};
 }
 
-Result<void> launch(Library& library, const Library::Row& row, uint64_t rows, const Arguments& a,
+Result<void> rank_launch(Library& library, const Library::Row& row, uint64_t rows, const Arguments& a,
                     uint64_t bytes_per_row) {
   ASSIGN_OR_RETURN(const Kernel* kernel, library.kernel(row));
   return library.launch(*kernel, library.grid(*kernel, tiles_for(rows, block_threads)), a, rows * bytes_per_row);
@@ -232,7 +232,7 @@ Result<void> launch(Library& library, const Library::Row& row, uint64_t rows, co
 constexpr uint32_t no_word = UINT32_MAX;
 
 // Launches `ties`; `lowest` gets its answer with the next wait. Without `sorted`: all strings.
-Result<device::Mapped> find_ties(Library& library, const Strings& strings, uint64_t words, const Round& round,
+Result<device::Mapped> find_ties(Library& library, const Strings& strings, uint64_t words, const RankRound& round,
                                  const Sorted* sorted, Address starts, Address runs, Address open, uint64_t from,
                                  Memory& work) {
   ASSIGN_OR_RETURN(const Address lowest, work.temporary(8));
@@ -240,7 +240,7 @@ Result<device::Mapped> find_ties(Library& library, const Strings& strings, uint6
   Arguments a;
   a.add(round.size).add(round.handles).add(strings.pad).add(from).add(words).add(lowest);
   a.add(sorted ? sorted->rows : 0).add(starts).add(runs).add(open);
-  RETURN_IF_ERROR(launch(library, ties_kernel(sorted == nullptr), round.size, a, sorted ? 9 : 8));
+  RETURN_IF_ERROR(rank_launch(library, ties_kernel(sorted == nullptr), round.size, a, sorted ? 9 : 8));
   ASSIGN_OR_RETURN(const device::Mapped answer, work.mapped(8));
   RETURN_IF_ERROR(library.device().copy(answer.address, lowest, 8));
   return answer;
@@ -265,7 +265,7 @@ Result<Ranks> rank(Library& library, const Strings& strings, Memory& memory) {
   if (n == 0) return out;
 
   Reused work(memory), kept[2] = {Reused(memory), Reused(memory)};
-  Round round{.size = n, .handles = strings.handles};
+  RankRound round{.size = n, .handles = strings.handles};
   std::vector<Part> lengths{{.source = Source::length, .data = strings.handles}};
   RETURN_IF_ERROR(find_bounds(library, {n, 0}, lengths, work));
   const uint64_t words = (lengths[0].high + 7) / 8;
@@ -297,7 +297,7 @@ Result<Ranks> rank(Library& library, const Strings& strings, Memory& memory) {
       Arguments a;
       a.add(round.size).add(sorted.rows).add(differs).add(round.rows).add(round.places);
       a.add(order).add(starts);
-      RETURN_IF_ERROR(launch(library, {"text_place", build_place}, round.size, a, 26));
+      RETURN_IF_ERROR(rank_launch(library, {"text_place", build_place}, round.size, a, 26));
     } else {
       order = sorted.rows, starts = differs;
     }
@@ -314,7 +314,7 @@ Result<Ranks> rank(Library& library, const Strings& strings, Memory& memory) {
     ASSIGN_OR_RETURN(const Address marks, work.temporary(round.size));
     Arguments m;
     m.add(round.size).add(sorted.rows).add(runs).add(open).add(marks);
-    RETURN_IF_ERROR(launch(library, {"text_mark", build_mark}, round.size, m, 14));
+    RETURN_IF_ERROR(rank_launch(library, {"text_mark", build_mark}, round.size, m, 14));
     ASSIGN_OR_RETURN(const Address list, work.temporary(8 * round.size));
     ASSIGN_OR_RETURN(const uint64_t left,
                      flagged_places(library, marks, sorted.words + 8 * run_words(round.size), round.size, list, work));
@@ -323,7 +323,7 @@ Result<Ranks> rank(Library& library, const Strings& strings, Memory& memory) {
 
     Reused& pool = kept[turn];
     pool.reset();
-    Round next{.size = left, .run_count = run_count};
+    RankRound next{.size = left, .run_count = run_count};
     ASSIGN_OR_RETURN(next.handles, pool.temporary(8 * left));
     for (Address* array : {&next.rows, &next.places, &next.runs}) {
       ASSIGN_OR_RETURN(*array, pool.temporary(4 * left));
@@ -332,7 +332,7 @@ Result<Ranks> rank(Library& library, const Strings& strings, Memory& memory) {
     a.add(left).add(list).add(sorted.rows).add(round.handles).add(runs).add(round.rows);
     a.add(round.places).add(next.handles).add(next.runs).add(next.rows).add(next.places);
     const bool all = round.rows == 0;
-    RETURN_IF_ERROR(launch(library, next_kernel(all), left, a, all ? 48 : 56));
+    RETURN_IF_ERROR(rank_launch(library, next_kernel(all), left, a, all ? 48 : 56));
     round = next;
     work.reset();
   }

@@ -52,7 +52,7 @@ uint32_t build_move(ptx::Module& module, std::string_view name) {
                     });
 }
 
-uint32_t build_numbers(ptx::Module& module, std::string_view name) {
+uint32_t build_string_numbers(ptx::Module& module, std::string_view name) {
   return build_rows(module, name, {"first", "out"},
                     [&](Builder& b, std::span<const Reg<U64>> p, Reg<U32> row, LabelId) {
                       b.st<U32>(Space::global, element_at(b, p[1], row, 4),
@@ -147,7 +147,7 @@ Result<void> move_handles(Library& library, const Strings& from, uint64_t by, Ad
 }  // namespace
 
 void add_strings(KernelRows& rows) {
-  rows.insert(rows.end(), {{"text_numbers", build_numbers},
+  rows.insert(rows.end(), {{"text_numbers", build_string_numbers},
                            {"text_move", build_move},
                            {"text_others", build_others},
                            {"text_put", build_put}});
@@ -159,7 +159,7 @@ Result<Vector> numbers(Library& library, uint64_t first, uint64_t count, Memory&
   Vector out{.type = Type::u32, .capacity = count, .min = static_cast<int64_t>(first)};
   out.max = static_cast<int64_t>(first + std::max<uint64_t>(count, 1)) - 1;
   ASSIGN_OR_RETURN(out.data, memory.result(4 * std::max<uint64_t>(count, 1)));
-  RETURN_IF_ERROR(launch_rows(library, "text_numbers", build_numbers, count, {first, out.data}, 4));
+  RETURN_IF_ERROR(launch_rows(library, "text_numbers", build_string_numbers, count, {first, out.data}, 4));
   return out;
 }
 

@@ -7,8 +7,8 @@ namespace rndn::operators {
 
 namespace {
 
-constexpr uint32_t items = 4;
-constexpr uint32_t tile_rows = block_threads * items;
+constexpr uint32_t code_items = 4;
+constexpr uint32_t code_tile_rows = block_threads * code_items;
 
 uint32_t build_translate(ptx::Module& module, std::string_view name, Type type) {
   Builder b(module, std::string(name));
@@ -26,16 +26,16 @@ uint32_t build_translate(ptx::Module& module, std::string_view name, Type type) 
   b.st<U64>(Space::global, At(slot), b.cvt<U64>(n));
   b.bind(sized);
   Reg<U32> last = b.sub(n, 1);
-  for_tiles(b, tiles_of(b, n, tile_rows), [&](Reg<U32> tile) {
-    Reg<U32> first = b.mad_lo(tile, tile_rows, t.tid), code[items];
-    for (uint32_t k = 0; k < items; ++k)
+  for_tiles(b, tiles_of(b, n, code_tile_rows), [&](Reg<U32> tile) {
+    Reg<U32> first = b.mad_lo(tile, code_tile_rows, t.tid), code[code_items];
+    for (uint32_t k = 0; k < code_items; ++k)
       code[k] = b.mov(load_element(b, type, element_at(b, data, b.min(b.add(first, k * block_threads), last), width(type))).u32);
-    for (uint32_t k = 0; k < items; ++k) {
+    for (uint32_t k = 0; k < code_items; ++k) {
       Reg<Pred> within = b.setp(ptx::Compare::lt, b.cvt<U64>(code[k]), entries);
       const At at = element_at(b, table, code[k], 4);
       b.when(within).ld<U32>(Space::global, {.cache = ptx::Cache::nc}, at, code[k]);
     }
-    for (uint32_t k = 0; k < items; ++k) {
+    for (uint32_t k = 0; k < code_items; ++k) {
       Reg<U32> row = b.add(first, k * block_threads);
       const At at = element_at(b, out, row, 4);
       b.when(b.setp(ptx::Compare::lt, row, n)).st<U32>(Space::global, at, code[k]);
@@ -71,7 +71,7 @@ Result<Vector> translate(Library& library, const Vector& codes, Address table, u
   add(a, codes);
   a.add(table).add(entries).add(out.data).add(out.size_slot);
   RETURN_IF_ERROR(
-      library.launch(*kernel, library.grid(*kernel, tiles_for(codes.capacity, tile_rows)), a, codes.capacity * (4 + width(codes.type))));
+      library.launch(*kernel, library.grid(*kernel, tiles_for(codes.capacity, code_tile_rows)), a, codes.capacity * (4 + width(codes.type))));
   return out;
 }
 
