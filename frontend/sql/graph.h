@@ -157,8 +157,9 @@ class Graph {
   VectorId origin(VectorId v) const;
   SpaceId space_of(const std::vector<VectorId>& arguments) const;
 
-  IdVector<VectorId, Vector> vectors_;
-  IdVector<SpaceId, Space> spaces_;
+  // An argument of a call may be a part of one, such as its bounds, while another argument adds to them.
+  StableIdVector<VectorId, Vector> vectors_;
+  StableIdVector<SpaceId, Space> spaces_;
   std::map<std::string, VectorId> known_;
   std::map<std::pair<SpaceId, VectorId>, SpaceId> kept_;
   std::map<std::pair<SpaceId, VectorId>, VectorId> kept_vectors_;     // keep's results,

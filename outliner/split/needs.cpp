@@ -51,9 +51,11 @@ void Splitter::need_after(VariableId v) {
       return;
     }
     case State::carried: return carry(v);
-    case State::first:
-      emit(after_made_, v, Builtin::keys, {variable(merged(s.at).groups)}, type_of(v), statement(at).span);
+    case State::first: {
+      const VariableId groups = merged(s.at).groups;
+      emit(after_made_, v, Builtin::keys, {variable(groups)}, type_of(v), statement(at).span);
       return;
+    }
     case State::per_group: return merge(v);
     case State::groups:
     case State::places:

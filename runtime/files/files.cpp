@@ -230,6 +230,51 @@ Result<std::string> columns_for_json(ArrowArrayStream& stream) {
   return replaced.empty() ? "*" : "* REPLACE (" + replaced + ")";
 }
 
+// DuckDB asks a stream for its schema several times and releases none of them: it is lent them.
+class LentStream {
+ public:
+  explicit LentStream(ArrowArrayStream& from) : from_(from) {
+    lent_.get_schema = [](ArrowArrayStream* s, ArrowSchema* out) { return self(s).lend(*out); };
+    lent_.get_next = [](ArrowArrayStream* s, ArrowArray* out) {
+      ArrowArrayStream& from = self(s).from_;
+      return from.get_next(&from, out);
+    };
+    lent_.get_last_error = [](ArrowArrayStream* s) {
+      ArrowArrayStream& from = self(s).from_;
+      return from.get_last_error(&from);
+    };
+    lent_.release = [](ArrowArrayStream* s) { s->release = nullptr; };
+    lent_.private_data = this;
+  }
+  ~LentStream() {
+    for (auto& [schema, releases] : schemas_) {
+      for (size_t k = 0; k < releases.size(); ++k) schema->children[k]->release = releases[k];
+      schema->release(schema.get());
+    }
+  }
+  LentStream(const LentStream&) = delete;
+  LentStream& operator=(const LentStream&) = delete;
+  ArrowArrayStream* get() { return &lent_; }
+
+ private:
+  static LentStream& self(ArrowArrayStream* s) { return *static_cast<LentStream*>(s->private_data); }
+  int lend(ArrowSchema& out) {
+    auto schema = std::make_unique<ArrowSchema>();
+    if (const int error = from_.get_schema(&from_, schema.get())) return error;
+    out = *schema;
+    out.release = [](ArrowSchema* s) { s->release = nullptr; };
+    // It may leave other functions behind in the children.
+    std::vector<void (*)(ArrowSchema*)> releases;
+    for (int64_t k = 0; k < schema->n_children; ++k) releases.push_back(schema->children[k]->release);
+    schemas_.emplace_back(std::move(schema), std::move(releases));
+    return 0;
+  }
+
+  ArrowArrayStream& from_;
+  ArrowArrayStream lent_{};
+  std::vector<std::pair<std::unique_ptr<ArrowSchema>, std::vector<void (*)(ArrowSchema*)>>> schemas_;
+};
+
 }  // namespace
 
 Result<void> write(ArrowArrayStream* stream, const std::string& path, const std::string& options) {
@@ -247,8 +292,9 @@ Result<void> write(ArrowArrayStream* stream, const std::string& path, const std:
   }
   ASSIGN_OR_RETURN(NewFile file, NewFile::create(path));
   const std::string place = fmt::format("/proc/self/fd/{}", file.descriptor());
+  LentStream lent(*stream);
   auto written = duckdb->run_over(
-      "rndn_result", stream,
+      "rndn_result", lent.get(),
       fmt::format("COPY (SELECT {} FROM rndn_result) TO {} ({}, USE_TMP_FILE false)", columns,
                   planner::quote_text(place), all.text));
   if (written) return file.commit();

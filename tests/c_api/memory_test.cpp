@@ -41,6 +41,13 @@ void release(void* memory) {
 
 void* operator new(size_t bytes) { return allocate(bytes, 0); }
 void* operator new(size_t bytes, std::align_val_t alignment) { return allocate(bytes, static_cast<size_t>(alignment)); }
+void* operator new(size_t bytes, const std::nothrow_t&) noexcept {
+  try {
+    return allocate(bytes, 0);
+  } catch (...) {
+    return nullptr;
+  }
+}
 void operator delete(void* memory) noexcept { release(memory); }
 void operator delete(void* memory, size_t) noexcept { release(memory); }
 void operator delete(void* memory, std::align_val_t) noexcept { release(memory); }

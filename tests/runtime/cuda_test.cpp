@@ -315,6 +315,7 @@ TEST_F(FakeDriver, AFailedPieceFailsTheCopy) {
   ASSERT_FALSE(copied);
   EXPECT_EQ(copied.error().fault, Fault::world);
   EXPECT_THAT(copied.error().message, testing::HasSubstr("CUDA_ERROR_ILLEGAL_ADDRESS"));
+  EXPECT_TRUE((*opened)->free(*address));
 }
 
 TEST_F(FakeDriver, MappedMemoryIsZeroAndSharedWithTheDevice) {

@@ -10,6 +10,7 @@
 #pragma once
 #include <cstddef>
 #include <cstdint>
+#include <deque>
 #include <type_traits>
 #include <utility>
 #include <vector>
@@ -36,7 +37,7 @@ constexpr bool is_none(Id id) {
 
 // A vector whose elements are named by `Id`. Also serves as a dense side table: `IdVector<BlockId, Fact>
 // facts(blocks.size())`.
-template <IdType Id, class T>
+template <IdType Id, class T, class Items = std::vector<T>>
 class IdVector {
  public:
   IdVector() = default;
@@ -50,8 +51,8 @@ class IdVector {
     items_.push_back(value);
     return static_cast<Id>(items_.size() - 1);
   }
-  typename std::vector<T>::reference operator[](Id id) { return items_[index(id)]; }
-  typename std::vector<T>::const_reference operator[](Id id) const { return items_[index(id)]; }
+  typename Items::reference operator[](Id id) { return items_[index(id)]; }
+  typename Items::const_reference operator[](Id id) const { return items_[index(id)]; }
 
   size_t size() const { return items_.size(); }
   bool empty() const { return items_.empty(); }
@@ -63,11 +64,15 @@ class IdVector {
   auto end() { return items_.end(); }
   auto begin() const { return items_.begin(); }
   auto end() const { return items_.end(); }
-  std::vector<T>& raw() { return items_; }
-  const std::vector<T>& raw() const { return items_; }
+  Items& raw() { return items_; }
+  const Items& raw() const { return items_; }
 
  private:
-  std::vector<T> items_;
+  Items items_;
 };
+
+// Elements stay where they are when others are added: references to them may be held meanwhile.
+template <IdType Id, class T>
+using StableIdVector = IdVector<Id, T, std::deque<T>>;
 
 }  // namespace rndn

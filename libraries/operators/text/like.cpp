@@ -85,7 +85,7 @@ Pattern compile(std::string_view pattern, std::optional<char> escape) {
   }
   out.pieces = static_cast<uint32_t>(pieces.size());
   out.program.resize(pieces.size() * sizeof(Piece));
-  std::memcpy(out.program.data(), pieces.data(), out.program.size());
+  if (!pieces.empty()) std::memcpy(out.program.data(), pieces.data(), out.program.size());
   out.program.insert(out.program.end(), rest.begin(), rest.end());
   return out;
 }
