@@ -277,22 +277,22 @@ class LentStream {
 
 }  // namespace
 
-Result<void> write(ArrowArrayStream* stream, const std::string& path, const std::string& options) {
+Result<void> write(ArrowArrayStream* from, const std::string& path, const std::string& options) {
+  data::ArrowStream stream(std::move(*from));
   ASSIGN_OR_RETURN(const CopyOptions all, options_of(path, options));
   if (all.is_arrow) {
     ASSIGN_OR_RETURN(NewFile file, NewFile::create(path));
-    RETURN_IF_ERROR(
-        write_arrow(data::ArrowStream(std::move(*stream)), !path.ends_with(".arrows"), file));
+    RETURN_IF_ERROR(write_arrow(std::move(stream), !path.ends_with(".arrows"), file));
     return file.commit();
   }
   ASSIGN_OR_RETURN(const auto duckdb, writer());
   std::string columns = "*";
   if (all.is_json) {
-    ASSIGN_OR_RETURN(columns, columns_for_json(*stream));
+    ASSIGN_OR_RETURN(columns, columns_for_json(*stream.get()));
   }
   ASSIGN_OR_RETURN(NewFile file, NewFile::create(path));
   const std::string place = fmt::format("/proc/self/fd/{}", file.descriptor());
-  LentStream lent(*stream);
+  LentStream lent(*stream.get());
   auto written = duckdb->run_over(
       "rndn_result", lent.get(),
       fmt::format("COPY (SELECT {} FROM rndn_result) TO {} ({}, USE_TMP_FILE false)", columns,

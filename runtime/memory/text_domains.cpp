@@ -605,6 +605,7 @@ Result<DomainPtr> Domain::with(const std::vector<std::string>& more, const TextT
 
 Result<DomainPtr> Domain::inserted(std::vector<std::string> more, const TextTools& tools) {
   CHECK(is_ordered_);
+  if (more.empty()) return shared_from_this();
   std::sort(more.begin(), more.end());
   more.erase(std::unique(more.begin(), more.end()), more.end());
   ASSIGN_OR_RETURN(const std::vector<uint32_t> codes, codes_of(more, tools));
