@@ -44,7 +44,7 @@ struct FileOption {
 };
 std::span<const FileOption> file_options();
 
-// Writes what the stream has: as Arrow IPC, or by DuckDB's COPY, whose options are given as SQL has
+// Writes what the stream has, and releases it: as Arrow IPC, or by DuckDB's COPY, whose options are given as SQL has
 // them; a format and a compression that they do not name are told by the path's end (.arrow,
 // .parquet, .jsonl.gz, .csv, none: csv; any other is an error). The file takes its place when it is complete.
 Result<void> write(ArrowArrayStream* stream, const std::string& path, const std::string& options);
