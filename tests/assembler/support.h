@@ -24,7 +24,7 @@
 
 namespace rndn::assembler::testing {
 
-inline const std::vector<std::string> targets = isa::target_names();
+inline const std::vector<std::string> targets = isa::tested_targets();
 
 inline std::vector<std::string> ptx_files() {
   std::vector<std::string> files;

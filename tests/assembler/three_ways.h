@@ -4,13 +4,7 @@
 
 namespace rndn::assembler::testing {
 
-inline std::vector<std::string> targets_from(uint32_t sm) {
-  std::vector<std::string> names;
-  for (const isa::Target& t : isa::targets())
-    if (t.sm >= sm) names.emplace_back(t.name);
-  return names;
-}
-inline const std::vector<std::string> newer = targets_from(80), since_turing = targets_from(75);
+inline const std::vector<std::string> newer = isa::tested_targets(80), since_turing = isa::tested_targets(75);
 inline const std::vector<std::string> both_families = {"sm_61", "sm_86", "sm_90"};
 
 // A kernel of the tests' shape. Each statement reads %r1..3, %d1..3, %h1..3 (low halves), %f1, %e1 and sets the register that it names first.

@@ -160,16 +160,16 @@ uint64_t total(const std::vector<uint64_t>& lengths) {
 // Distributions of cell lengths around threads' shares, tiles and blocks' ranges (a tile is 2048 elements and ends).
 std::vector<std::vector<uint64_t>> distributions() {
   std::vector<std::vector<uint64_t>> out{{},     {0},    {1},     {7},       {8},          {2047},
-                                         {2048}, {2049}, {20000}, {0, 0, 0}, {0, 9000, 0}, {6000, 6000, 1, 0, 6000}};
-  out.push_back(std::vector<uint64_t>(9000, 0));  // nothing but ends
-  out.push_back(std::vector<uint64_t>(5000, 1));  // one element each
-  out.push_back(std::vector<uint64_t>(3000, 4));  // as the items of orders
-  std::vector<uint64_t> mixed, ragged{4000};
+                                         {2048}, {2049}, {13000}, {0, 0, 0}, {0, 4500, 0}, {2500, 4100, 1, 0, 3400}};
+  out.push_back(std::vector<uint64_t>(4500, 0));  // nothing but ends
+  out.push_back(std::vector<uint64_t>(4200, 1));  // one element each
+  out.push_back(std::vector<uint64_t>(1100, 4));  // as the items of orders
+  std::vector<uint64_t> mixed, ragged{2500};
   Random random(77);
-  for (int i = 0; i < 1500; ++i) mixed.push_back(random.next() % 7 == 0 ? 0 : random.next() % 20);
-  for (int i = 0; i < 3000; ++i) ragged.push_back(random.next() % 3 == 0);
-  ragged.push_back(7000);
-  for (int i = 0; i < 2500; ++i) ragged.push_back(0);
+  for (int i = 0; i < 800; ++i) mixed.push_back(random.next() % 7 == 0 ? 0 : random.next() % 20);
+  for (int i = 0; i < 2500; ++i) ragged.push_back(random.next() % 3 == 0);
+  ragged.push_back(4200);
+  for (int i = 0; i < 2300; ++i) ragged.push_back(0);
   ragged.push_back(1);
   out.push_back(mixed);
   out.push_back(ragged);

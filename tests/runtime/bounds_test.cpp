@@ -89,18 +89,22 @@ std::optional<Value> called(Builtin builtin, const std::vector<Value>& arguments
 struct Grid {
   BasicType result{};
   bool any = false;
-  std::vector<std::vector<std::optional<int64_t>>> at;
+  struct Element {
+    bool there = false;
+    int64_t value = 0;
+  };
+  std::vector<Element> at;  // of x[i] and y[j] at i * y.size() + j
 };
 Grid grid_of(Builtin builtin, BasicType a, const std::vector<int64_t>& x, BasicType b,
              const std::vector<int64_t>& y) {
-  Grid grid{.at = std::vector(x.size(), std::vector<std::optional<int64_t>>(y.size()))};
+  Grid grid{.at = std::vector<Grid::Element>(x.size() * y.size())};
   for (size_t i = 0; i < x.size(); ++i)
     for (size_t j = 0; j < y.size(); ++j) {
       const auto made = called(builtin, {vector_of(a, {x[i]}), vector_of(b, {y[j]})});
       if (!made || made->size != 1 || !limits(made->type).known()) continue;
       grid.result = made->type;
       grid.any = true;
-      grid.at[i][j] = element(*made, 0);
+      grid.at[i * y.size() + j] = {true, element(*made, 0)};
     }
   return grid;
 }
@@ -131,10 +135,12 @@ TEST(Bounds, HoldWhateverWraps) {
                 ++checked;
                 int64_t least = INT64_MAX, most = INT64_MIN;
                 for (size_t i = x0; i <= x1; ++i)
-                  for (size_t j = y0; j <= y1; ++j)
-                    if (grid.at[i][j])
-                      least = std::min(least, *grid.at[i][j]),
-                      most = std::max(most, *grid.at[i][j]);
+                  for (size_t j = y0; j <= y1; ++j) {
+                    const Grid::Element& e = grid.at[i * y.size() + j];
+                    if (!e.there) continue;
+                    least = e.value < least ? e.value : least;
+                    most = e.value > most ? e.value : most;
+                  }
                 if (told.known() && least <= most) {
                   ++known;
                   ASSERT_TRUE(told.min <= least && told.max >= most)
@@ -191,14 +197,17 @@ TEST(Bounds, HoldForAllNarrowValues) {
             const Bounds told = bounds_of_call(builtin, type, arguments, 1);
             const bool divides = builtin == Builtin::div || builtin == Builtin::mod;
             bool wraps = false;
+            int64_t least = INT64_MAX, most = INT64_MIN;
             for (int64_t x = from; x <= to; ++x)
               for (int64_t y = other.min; y <= other.max; ++y) {
                 if (divides && y == 0) continue;  // an error
                 const int64_t whole = whole_of(builtin, x, y);
-                wraps |= whole != static_cast<int8_t>(whole);
-                ASSERT_TRUE(!told.known() || (told.min <= static_cast<int8_t>(whole) &&
-                                              told.max >= static_cast<int8_t>(whole)));
+                const int64_t value = static_cast<int8_t>(whole);
+                wraps |= whole != value;
+                least = value < least ? value : least;
+                most = value > most ? value : most;
               }
+            ASSERT_TRUE(!told.known() || (told.min <= least && told.max >= most));
             const bool by_zero = builtin == Builtin::div && other.min <= 0 && other.max >= 0;
             ASSERT_EQ(told.known(), !wraps && !by_zero);
           }

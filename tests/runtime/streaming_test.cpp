@@ -95,12 +95,12 @@ class Programs {
   SourceManager sources_;
 };
 
-// A table t of 40,000 rows: k ascends, with 1 to 9 rows of one value; g has 50 values; x, y are
-// numbers, f is a float, s one of 40 texts, p one of 40,000, q one of as many that a dictionary has.
+// A table t of 20,000 rows: k ascends, with 1 to 9 rows of one value; g has 50 values; x, y are
+// numbers, f is a float, s one of 40 texts, p one of 20,000, q one of as many that a dictionary has.
 // A table d of 50 rows: key, v.
 class SmallTables final : public data::Tables {
  public:
-  explicit SmallTables(uint64_t rows = 40'000, uint64_t seed = 7) : rows_of_t(rows) {
+  explicit SmallTables(uint64_t rows = 20'000, uint64_t seed = 7) : rows_of_t(rows) {
     std::mt19937_64 random(seed);
     add("t", "k", hir::BasicType::i64, rows_of_t,
         [k = int64_t{0}, &random](uint64_t) mutable { return k += random() % 5 == 0; });
@@ -412,7 +412,7 @@ TEST_P(EveryRule, GivesTheSameByRanges) {
   const Ran free = programs.run("t.hir", text, UINT64_MAX);
   ASSERT_EQ(free.error, "");
   ASSERT_FALSE(free.by_ranges);
-  constexpr uint64_t limit = 300'000;  // a column of t has 320,000 bytes on the device
+  constexpr uint64_t limit = 150'000;  // a column of t has 160,000 bytes on the device
   const Ran limited = programs.run("t.hir", text, limit);
   EXPECT_EQ(limited.error, "");
   EXPECT_TRUE(limited.csv == free.csv) << difference(limited.csv, free.csv);
@@ -426,7 +426,7 @@ TEST_P(EveryRule, GivesTheSameByRanges) {
   // By ranges though it fits, of rows as they lie and in the order of keys.
   for (bool by_keys : {false, true}) {
     const Ran asked = programs.run("t.hir", text, UINT64_MAX,
-                                   {.range_rows = 3000, .ranges_by_keys = by_keys});
+                                   {.range_rows = 2000, .ranges_by_keys = by_keys});
     EXPECT_EQ(asked.error, "");
     EXPECT_TRUE(asked.csv == free.csv) << by_keys << difference(asked.csv, free.csv);
   }
@@ -444,7 +444,7 @@ TEST(Streaming, ResultsOfUnknownLengthTakeATenth) {
       "module m {{ import Builtin.*; def main() : i64, i64 {{ {}\n a:? = @compress(few, y); z:i64 = @plus(a, 1:i64);\n"
       "n:? = @len(z); r:i64 = @range(n); return z, r; }} }}",
       columns);
-  constexpr uint64_t column = 320'000;
+  constexpr uint64_t column = 160'000;
   const Ran free = programs.run("t.hir", text, UINT64_MAX);
   // All of it fits: two columns and a result.
   const Ran limited = programs.run("t.hir", text, 9 * column);
@@ -531,7 +531,7 @@ TEST(Streaming, HostWorkIsNamed) {
       "  c:i64 = @scan_max(z, none); back:i64 = @reverse(z); return a, b, c, back; }} }}",
       columns);
   EXPECT_THAT(programs.run("t.hir", text, UINT64_MAX).host_work, testing::IsEmpty());
-  const Ran limited = programs.run("t.hir", text, 300'000);
+  const Ran limited = programs.run("t.hir", text, 150'000);
   EXPECT_EQ(limited.error, "");
   EXPECT_EQ(limited.on_host, "");
   using testing::Contains, testing::MatchesRegex, testing::StartsWith;
@@ -712,7 +712,7 @@ class RandomProgram {
 // RNDN_RANDOM_SEEDS=N: so many programs.
 TEST(Streaming, RandomProgramsGiveTheSameByRanges) {
   const char* seeds = std::getenv("RNDN_RANDOM_SEEDS");
-  const uint64_t last = seeds ? std::strtoull(seeds, nullptr, 10) : 100;
+  const uint64_t last = seeds ? std::strtoull(seeds, nullptr, 10) : 60;
   uint64_t by_ranges = 0;
   for (uint64_t seed = 1; seed <= last && !HasFailure(); ++seed) {
     SCOPED_TRACE(seed);

@@ -108,11 +108,11 @@ class Witness:
 def filled(rndn, suite, scale, folder):
     """DuckDB with the tables of a suite."""
     connection = record.connect(record.tables(suite))
+    copies = ''.join(f"copy {table} to '{folder}/{table}.parquet';" for table in record.tables(suite))
+    subprocess.run([rndn, 'sql', '-', '--data', f'{suite}:{scale}', '--device', 'cpu'], input=copies.encode(),
+                   check=True, capture_output=True)
     for table in record.tables(suite):
-        file = f'{folder}/{table}.parquet'
-        subprocess.run([rndn, 'sql', f"copy {table} to '{file}'", '--data', f'{suite}:{scale}', '--device', 'cpu'],
-                       check=True, capture_output=True)
-        connection.execute(f"insert into {table} select * from '{file}'")
+        connection.execute(f"insert into {table} select * from '{folder}/{table}.parquet'")
     return connection
 
 
