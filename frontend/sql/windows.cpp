@@ -26,7 +26,7 @@ using hir::BasicType;
 
 namespace {
 
-constexpr int64_t longest = int64_t{1} << 32;  // rows that a frame may reach, in either direction
+constexpr int64_t longest_frame = int64_t{1} << 32;  // rows that a frame may reach, in either direction
 
 }  // namespace
 
@@ -100,7 +100,7 @@ std::optional<int64_t> Translator::constant_of(ExpressionId id, std::string_view
   }
   const Constant& c = plan_.constants[e.index];
   is_null = c.is_null;
-  return static_cast<int64_t>(std::clamp<__int128>(c.is_null ? 0 : c.integer, -longest, longest));
+  return static_cast<int64_t>(std::clamp<__int128>(c.is_null ? 0 : c.integer, -longest_frame, longest_frame));
 }
 
 // Where a frame begins, or the row behind its last. `offset`: in rows, where that is constant.

@@ -15,7 +15,6 @@ namespace {
 using ptx::Function;
 using ptx::Module;
 using ptx::Opcode;
-using ptx::VariableId;
 
 // Copies functions of one module into another.
 class Import {
@@ -30,7 +29,7 @@ class Import {
     const auto at = static_cast<uint32_t>(to_.functions.size());
     to_.functions.push_back(f);
     to_.functions[at].visible = false;
-    std::map<VariableId, VariableId> own;  // variables of the function
+    std::map<ptx::VariableId, ptx::VariableId> own;  // variables of the function
     for (RawVector<Operand> Function::*list : {&Function::operands, &Function::vector_elements})
       for (size_t k = 0; k < (to_.functions[at].*list).size(); ++k) {
         Operand o = (to_.functions[at].*list)[k];
@@ -44,13 +43,13 @@ class Import {
   }
 
  private:
-  VariableId variable(VariableId source, uint32_t function, std::map<VariableId, VariableId>& own) {
+  ptx::VariableId variable(ptx::VariableId source, uint32_t function, std::map<ptx::VariableId, ptx::VariableId>& own) {
     const ptx::Variable& v = from_.variables[source];
     const bool of_module = v.function == UINT32_MAX;
     if (const auto known = own.find(source); known != own.end()) return known->second;
-    VariableId at = none<VariableId>();
+    ptx::VariableId at = none<ptx::VariableId>();
     for (uint32_t k = 0; k < to_.variables.size() && of_module; ++k)
-      if (to_.variables[VariableId{k}].name == v.name) at = VariableId{k};
+      if (to_.variables[ptx::VariableId{k}].name == v.name) at = ptx::VariableId{k};
     if (is_none(at)) {
       at = to_.variables.add(v);
       if (!of_module) to_.variables[at].function = function;

@@ -80,7 +80,7 @@ const WideRow* wide_row(const ArrowFormat& format) {
 struct Refused {
   std::string_view begins, name;
 };
-constexpr Refused others[] = {
+constexpr Refused other_formats[] = {
     {"e", "halffloat"},
     {"z", "binary"},
     {"Z", "large_binary"},
@@ -146,7 +146,7 @@ std::optional<ArrowType> arrow_type(const ArrowSchema& schema, std::string& refu
   type.format = find(text);
   if (!type.format) {
     refused = fmt::format("`{}`", text);
-    for (const Refused& other : others)
+    for (const Refused& other : other_formats)
       if (text.starts_with(other.begins)) refused = other.name;
     return std::nullopt;
   }

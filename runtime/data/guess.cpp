@@ -162,13 +162,13 @@ struct Facts {
   }
 };
 
-constexpr int text = -1, day_or_month = -2;  // day_or_month: text as well, of dates in two readings
+constexpr int as_text = -1, day_or_month = -2;  // day_or_month: as text, too, of dates in two readings
 
-// The position of the column's type among the candidates, text or day_or_month.
+// The position of the column's type among the candidates, as_text or day_or_month.
 int choose(const Facts& facts) {
   Set set = facts.any ? facts.set : 0;
   if (!facts.number) set &= ~real;
-  if (!set) return text;
+  if (!set) return as_text;
   const int first = std::countr_zero(set);
   const Candidate& chosen = candidates[first];
   if (chosen.format.order == DateFormat::dmy && set >> (first + 1) & 1)

@@ -24,7 +24,7 @@ namespace rndn::data {
 
 namespace {
 
-std::string version_of(const struct stat& s) {
+std::string version_by(const struct stat& s) {
   timespec now{};
   clock_gettime(CLOCK_REALTIME_COARSE, &now);  // what the kernel stamps files with
   constexpr int64_t second = 1'000'000'000;
@@ -38,7 +38,7 @@ std::string version_of(const struct stat& s) {
 
 std::string version_of(const std::string& path) {
   struct stat status {};
-  return stat(path.c_str(), &status) == 0 ? version_of(status) : "";
+  return stat(path.c_str(), &status) == 0 ? version_by(status) : "";
 }
 
 Result<std::unique_ptr<TextFile>> TextFile::map(const std::string& path) {
@@ -52,7 +52,7 @@ Result<std::unique_ptr<TextFile>> TextFile::map(const std::string& path) {
   }
   std::unique_ptr<TextFile> file(new TextFile);
   file->path_ = path;
-  file->version_ = version_of(status);
+  file->version_ = version_by(status);
   size_t size = static_cast<size_t>(status.st_size);
   if (size) {
     void* memory = mmap(nullptr, size, PROT_READ, MAP_PRIVATE, descriptor, 0);

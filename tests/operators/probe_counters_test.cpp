@@ -8,7 +8,7 @@
 namespace rndn::operators {
 namespace {
 
-struct Most {
+struct Bound {
   size_t launches;
   double instructions, sectors;  // of the last launch, per row: thread instructions, 32-byte sectors
 };
@@ -27,7 +27,7 @@ struct Counted {
   }
 
   template <class Call>
-  void expect_at_most(size_t rows, const Most& most, Call&& call) {
+  void expect_at_most(size_t rows, const Bound& most, Call&& call) {
     ASSERT_TRUE(call().ok());
     (void)bench.sql->take_launches();
     device->start();

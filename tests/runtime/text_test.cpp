@@ -92,14 +92,14 @@ class Texts final : public reference::Tables {
   std::map<std::string, std::shared_ptr<const data::Column>, std::less<>> columns_;
 };
 
-struct Program {
+struct TextProgram {
   const char* name;
   const char* text;     // statements after the columns are there
   const char* columns;  // of the result
   bool host = false;  // small domains, and texts that are not ASCII in another case, are the host's
 };
 
-constexpr Program programs[] = {
+constexpr TextProgram text_programs[] = {
     {"less_than_literals",
      "r1:? = @lt(a, `\"abcdefgh \":sym); r2:? = @leq(a, `\"abcdefgh\":sym);"
      "r3:? = @lt(a, `\"\":sym); r4:? = @leq(a, `\"\":sym); r5:? = @lt(a, `\"zzz\":sym);",
@@ -240,7 +240,7 @@ constexpr Program programs[] = {
      "r1, r2, r3, r4, r5, r6"},
 };
 
-class TextColumns : public testing::TestWithParam<std::tuple<const char*, Program>> {
+class TextColumns : public testing::TestWithParam<std::tuple<const char*, TextProgram>> {
  protected:
   Result<Compiled> compile_program() {
     const auto& [target, program] = GetParam();
@@ -296,7 +296,7 @@ TEST_P(TextColumns, AgreeWithTheReferenceInterpreterAndAreReadOnce) {
         EXPECT_EQ(fallbacks, std::vector<std::string>{});
         // Small domains are the host's in the first run; of large ones it reads no text even then.
         constexpr uint64_t uses_of_few = 16, texts_of_few = 4;
-        const Program& program = std::get<1>(GetParam());
+        const TextProgram& program = std::get<1>(GetParam());
         if (run > 0) {
           // Small domains that a function made are not put together for good.
           if (rows == 4500 || std::string_view(program.text).find("text_map") == std::string_view::npos) {
@@ -312,7 +312,7 @@ TEST_P(TextColumns, AgreeWithTheReferenceInterpreterAndAreReadOnce) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Targets, TextColumns,
-                         testing::Combine(testing::Values("sm_61", "sm_86", "sm_90"), testing::ValuesIn(programs)),
+                         testing::Combine(testing::Values("sm_61", "sm_86", "sm_90"), testing::ValuesIn(text_programs)),
                          [](const auto& info) {
                            return fmt::format("{}_{}", std::get<0>(info.param), std::get<1>(info.param).name);
                          });

@@ -19,7 +19,7 @@ constexpr uint32_t range_unit = 256;                  // ranges begin at multipl
 constexpr uint32_t step_rows = 1024;                  // of a warp at a time: a word of bits per lane
 constexpr size_t most_columns = 4;                    // of a launch: more streams of reads and writes take longer together than apart
 constexpr uint32_t selection_unroll = 16;                       // elements of a column that a lane has on their way at once
-constexpr uint64_t most_rows = max_rows - (1 << 15);  // so that places a step behind the last row do not wrap around
+constexpr uint64_t most_selected = max_rows - (1 << 15);  // so that places a step behind the last row do not wrap around
 
 // The rows of this warp: [begin, end). Empty ones begin and end at n.
 struct SelectionRange {
@@ -216,7 +216,7 @@ Result<Relation> select(Library& library, const Relation& relation, const Vector
   if (mask.type != Type::u8 || m[0].capacity != n)
     return input_error("select expects a bool for each of {} rows, got {} of {}", n, type_name(mask.type),
                        m[0].capacity);
-  if (n > most_rows) return input_error("select takes at most {} rows, got {}", most_rows, n);
+  if (n > most_selected) return input_error("select takes at most {} rows, got {}", most_selected, n);
   ASSIGN_OR_RETURN(device::Mapped total, memory.mapped(8));
   Address bits = 0, blocks = 0, firsts = 0;
   uint32_t grid = 0;  // of all launches, which have the same ranges
