@@ -21,6 +21,7 @@
 
 #include "libraries/base/errors/check.h"
 #include "libraries/base/system/parallel.h"
+#include "libraries/base/system/wait.h"
 #include "tpch/distributions.h"
 #include "tpch/random.h"
 
@@ -177,7 +178,7 @@ TextPool::TextPool(unsigned threads, uint64_t draws_per_chunk) : text_(std::make
       size_t at, bridge_size = 0, from = 0, length = 0;
       {
         std::unique_lock lock(mutex);
-        turn_taken.wait(lock, [&] { return turn == chunk || failed; });
+        wait_for_change(turn_taken, lock, [&] { return turn == chunk || failed; });
         if (failed) return;
         at = used;
         auto noted = starts.begin();

@@ -12,6 +12,7 @@
 #include <mutex>
 
 #include "libraries/base/system/files.h"
+#include "libraries/base/system/wait.h"
 #include "libraries/base/report/progress.h"
 #include "runtime/data/schema.h"
 #include "tpch/generate.h"
@@ -138,7 +139,7 @@ Result<void> write_one(Table table, const Sizes& sizes, const TextPool* pool, co
     off_t at;
     {
       std::unique_lock lock(mutex);
-      turn_taken.wait(lock, [&] { return turn == number || abandoned; });
+      wait_for_change(turn_taken, lock, [&] { return turn == number || abandoned; });
       if (abandoned) return false;
       at = used;
       used += static_cast<off_t>(size);

@@ -26,6 +26,7 @@
 
 #include "libraries/base/system/cancel.h"
 #include "libraries/base/system/parallel.h"
+#include "libraries/base/system/wait.h"
 #include "runtime/data/arrow_values.h"
 #include "runtime/files/duckdb_source.h"
 #include "runtime/files/file_bytes.h"
@@ -599,7 +600,7 @@ class ParquetSource::Work {
   // Waits for a column that is complete; null: there are no more.
   Making* take() {
     std::unique_lock lock(mutex_);
-    changed_.wait(lock, [&] { return !complete_.empty() || columns_left_ == 0 || is_over_; });
+    wait_for_change(changed_, lock, [&] { return !complete_.empty() || columns_left_ == 0 || is_over_; });
     if (complete_.empty()) return nullptr;
     Making* const m = complete_.front();
     complete_.pop_front();
@@ -616,7 +617,7 @@ class ParquetSource::Work {
   std::optional<Step> next() {
     throw_if_cancelled();
     std::unique_lock lock(mutex_);
-    changed_.wait(lock, [&] { return !steps_.empty() || columns_left_ == 0 || is_over_; });
+    wait_for_change(changed_, lock, [&] { return !steps_.empty() || columns_left_ == 0 || is_over_; });
     if (steps_.empty() || is_over_) return std::nullopt;
     const Step step = steps_.front();
     steps_.pop_front();

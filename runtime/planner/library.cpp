@@ -18,6 +18,7 @@
 #include <thread>
 
 #include "libraries/base/system/cancel.h"
+#include "libraries/base/system/wait.h"
 #include "runtime/planner/database.h"
 #include "runtime/planner/duckdb_api.h"
 
@@ -81,7 +82,7 @@ struct Connection {
   bool work() {
     std::unique_lock lock(mutex);
     for (;;) {
-      changed.wait(lock, [this] { return ends || question; });
+      wait_for_change(changed, lock, [this] { return ends || question; });
       if (ends) return is_left;
       lock.unlock();
       Result<std::string> said = errors_of([this] { return query(*question); });

@@ -1,5 +1,7 @@
 #include "libraries/base/system/background.h"
 
+#include "libraries/base/system/wait.h"
+
 namespace rndn {
 
 void Background::add(std::function<void()> task) {
@@ -14,7 +16,7 @@ void Background::add(std::function<void()> task) {
 void Background::work() {
   std::unique_lock lock(mutex_);
   for (;;) {
-    changed_.wait(lock, [this] { return ends_ || !tasks_.empty(); });
+    wait_for_change(changed_, lock, [this] { return ends_ || !tasks_.empty(); });
     if (tasks_.empty()) return;
     const std::function<void()> task = std::move(tasks_.front());
     tasks_.pop_front();

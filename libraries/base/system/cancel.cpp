@@ -6,6 +6,7 @@
 #include <chrono>
 
 #include "libraries/base/report/sizes.h"
+#include "libraries/base/system/wait.h"
 
 namespace rndn {
 
@@ -114,7 +115,7 @@ void CancelWatch::watch() {
   while (!ends_) {
     is_idle_ = calls_.empty();
     if (is_idle_) {
-      changed_.wait(lock);
+      wait_for_change(changed_, lock, [this] { return ends_ || !calls_.empty(); });
       continue;
     }
     changed_.wait_for(lock, std::chrono::milliseconds(10));

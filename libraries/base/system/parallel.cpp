@@ -7,6 +7,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "libraries/base/system/wait.h"
+
 namespace rndn {
 
 unsigned hardware_threads() {
@@ -71,7 +73,7 @@ void ThreadPool::serve(unsigned worker) noexcept {
     }
     if (!called()) {
       ++asleep_;
-      wake_.wait(lock, [&, expected = expected_] { return called() || expected_ != expected; });
+      wait_for_change(wake_, lock, [&, expected = expected_] { return called() || expected_ != expected; });
       --asleep_;
       if (!called()) {  // the next two are woken by this one, so that it costs the caller one
         const size_t others = std::min<size_t>(asleep_, 2);
@@ -142,7 +144,7 @@ void ThreadPool::run(size_t n, const std::function<void(size_t, unsigned)>& body
   std::atomic<Clock::rep> soon{from_now(std::chrono::microseconds(100))};
   wait_awake(soon, [&] { return inside_ == 0; });
   std::unique_lock lock(mutex_);
-  done_.wait(lock, [&] { return inside_ == 0; });
+  wait_for_change(done_, lock, [&] { return inside_ == 0; });
   n_ = 0;
   if (thrown_) std::rethrow_exception(std::exchange(thrown_, nullptr));
 }
