@@ -6,6 +6,7 @@ import subprocess
 import sys
 import threading
 
+import numpy
 import pyarrow as pa
 import pyarrow.parquet as parquet
 import pytest
@@ -15,13 +16,25 @@ import rndn
 RNDN = pathlib.Path(os.environ["RNDN_BUILD"]) / "bin" / "rndn"
 
 
-def peak(folder, rows, kind):
+FEW, MANY = 200_000, 1_200_000
+
+
+@pytest.fixture(scope="module")
+def files(tmp_path_factory):
+    """Parquet files of so many rows."""
+    folder = tmp_path_factory.mktemp("rows")
+    texts = pa.array([f"text {n}" for n in range(1000)])
+    numbers = pa.array(numpy.arange(MANY))
+    table = pa.table({"i": numbers, "x": numbers.cast(pa.float64()), "s": texts.take(pa.array(numpy.arange(MANY) % 1000))})
+    for rows in (FEW, MANY):
+        parquet.write_table(table[:rows], folder / f"{rows}.parquet")
+    return folder
+
+
+def peak(files, folder, rows, kind):
     """The most memory that a process has had which writes so many rows, in bytes."""
-    numbers = range(rows)
-    table = pa.table({"i": numbers, "x": pa.array(numbers, pa.float64()), "s": [f"text {n % 1000}" for n in numbers]})
-    parquet.write_table(table, folder / "t.parquet")
     out = folder / f"out.{kind}"
-    query = ["sql", f"SELECT * FROM '{folder}/t.parquet'", "--device", "cpu", "--no-cache"]
+    query = ["sql", f"SELECT * FROM '{files}/{rows}.parquet'", "--device", "cpu", "--no-cache"]
     # What a process has had counts for its children, too: a small one comes between.
     small = ("import resource, subprocess, sys; subprocess.run(sys.argv[1:], check=True); "
              "print(resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss)")
@@ -33,9 +46,9 @@ def peak(folder, rows, kind):
 # Rows have 26 bytes. They are there once, and what was decoded to make them; a second copy of all of them on
 # the way to the file would be 26 more, their text 28 or 33.
 @pytest.mark.parametrize("kind, most", [("arrow", 52), ("csv", 52), ("json", 52), ("parquet", 52)])
-def test_memory_is_that_of_the_columns(tmp_path, kind, most):
-    few, many = peak(tmp_path, 200_000, kind), peak(tmp_path, 1_200_000, kind)
-    assert (many - few) / 1_000_000 < most, (few, many)
+def test_memory_is_that_of_the_columns(files, tmp_path, kind, most):
+    few, many = peak(files, tmp_path, FEW, kind), peak(files, tmp_path, MANY, kind)
+    assert (many - few) / (MANY - FEW) < most, (few, many)
 
 
 ROWS, BATCH = 250_000, 122_880

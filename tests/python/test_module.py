@@ -1,4 +1,4 @@
-"""What the module asks of the machine that it is loaded on, and what a driver says to each call of docs/adbc.tsv."""
+"""What the module asks of the machine that it is loaded on."""
 
 import os
 import re

@@ -1,12 +1,14 @@
-"""A few of the random tables of round_trip.py; of Parquet tables RNDN_PARQUET_TABLES, where that is set."""
+"""A few of the random tables of round_trip.py; RNDN_RANDOM_TABLES of each sort, where that is set."""
 
 import os
 
 import round_trip
 
+TABLES = os.environ.get("RNDN_RANDOM_TABLES")
+
 
 def test_random_tables_come_back():
-    counts, wrong = round_trip.run(60, 0)
+    counts, wrong = round_trip.run(int(TABLES or 45), 0)
     assert not wrong, "\n".join(wrong)
     read = {end for writer, end, _, _ in counts if writer != "rndn"}
     assert read == {"parquet", "arrow", "arrows", "feather", "csv.gz", "csv.zst", "jsonl", "ndjson.gz"}
@@ -16,7 +18,7 @@ def test_random_tables_come_back():
 
 
 def test_random_parquet_tables_come_back():
-    counts, wrong = round_trip.run(int(os.environ.get("RNDN_PARQUET_TABLES", "150")), 1_000_000, only_parquet=True)
+    counts, wrong = round_trip.run(int(TABLES or 60), 1_000_000, only_parquet=True)
     assert not wrong, "\n".join(wrong)
     assert {writer for writer, _, _, _ in counts} == {"pyarrow", "duckdb"}
     assert {kind for _, _, kind, _ in counts} == set(round_trip.PARQUET_TYPES) - {"decimal256"}
