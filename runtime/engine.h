@@ -23,6 +23,15 @@
 
 namespace rndn::runtime {
 
+// What was looked at of the orders, groupings and joins that operators made (runtime/reference/invariants.h).
+struct OperatorChecks {
+  struct Row {
+    hir::Builtin builtin{};
+    uint64_t calls = 0, rows = 0, incomplete = 0;
+  };
+  std::vector<Row> rows;  // one per builtin
+};
+
 struct EngineOptions {
   bool strict = false;  // check_cast in strict mode
   bool allow_fallback =
@@ -50,6 +59,8 @@ struct EngineOptions {
   uint64_t longest_vector = data::longest_vector;  // of one kernel; what is longer runs by ranges
   bool cache = true;  // else columns and strings leave the device after each run
   Encode encode = Encode::narrow;  // --encode
+  // Results of operators are looked at on the host; what does not hold ends the run (Cause::finding). Outlives the plan; null: none are.
+  OperatorChecks* checks = nullptr;
 };
 
 class Engine {

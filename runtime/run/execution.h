@@ -316,6 +316,7 @@ class Run {
   ItemPtr from_vector(const operators::Vector& v, hir::BasicType type, OperatorMemory& memory) const;
   void note_library_launches(bool fused = false);
   Result<void> run_operator(const Step& s);
+  Result<void> check_operator(const Step& s);
   // The simulator runs kernels in the call; a GPU's time is credited when the host has waited for it.
   Phase library_phase() const { return device_.info().is_simulator ? Phase::library : Phase::overhead; }
 

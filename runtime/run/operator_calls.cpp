@@ -7,6 +7,7 @@
 
 #include "frontend/builtins.h"
 #include "outliner/grouping_fusion.h"
+#include "runtime/reference/invariants.h"
 #include "runtime/run/execution.h"
 
 namespace rndn::runtime {
@@ -282,7 +283,34 @@ Result<void> Run::run_operator(const Step& s) {
   if (!done) {
     return failed(fmt::format("`{}` ({})", hir::row(s.builtin).name, plan_.sources.describe(s.span)), done.error());
   }
+  if (plan_.options.checks) RETURN_IF_ERROR(check_operator(s));
   if (launched_.size() + library_launched_.size() >= most_marks / 2) return wait();
+  return {};
+}
+
+// What the step gave, as the host reads it, is what it must be.
+Result<void> Run::check_operator(const Step& s) {
+  if ((s.kind != Step::order && s.kind != Step::group && s.kind != Step::join) || s.outputs.empty() || s.outputs[0] == no_slot)
+    return {};
+  std::vector<Value> arguments;
+  for (const uint32_t slot : s.inputs) {
+    ASSIGN_OR_RETURN(const ItemPtr v, item(slot));
+    ASSIGN_OR_RETURN(arguments.emplace_back(), to_host(*v));
+  }
+  ASSIGN_OR_RETURN(const ItemPtr made, item(s.outputs[0]));
+  ASSIGN_OR_RETURN(const Value result, to_host(*made));
+  const reference::Held held = reference::check_operator(s.builtin, arguments, result);
+  if (!held.broken.empty())
+    return Error{Fault::internal, fmt::format("{}: the result of `{}` is wrong: {}", plan_.sources.describe(s.span),
+                                              hir::row(s.builtin).name, held.broken)}
+        .as(Cause::finding);
+  if (!held.known) return {};
+  std::vector<OperatorChecks::Row>& rows = plan_.options.checks->rows;
+  auto row = std::find_if(rows.begin(), rows.end(), [&](const auto& r) { return r.builtin == s.builtin; });
+  if (row == rows.end()) row = rows.insert(row, {.builtin = s.builtin});
+  ++row->calls;
+  row->rows += held.rows;
+  row->incomplete += !held.complete;
   return {};
 }
 
