@@ -53,7 +53,7 @@ struct Flags {
   std::string buffers = "contiguous";     // --buffers
   std::string encode = "narrow";          // --encode
   std::string branch_inlining = "on";     // --branch-inlining
-  bool strict = false, no_fallback = false, no_cache = false, verify_passes = false;
+  bool strict = false, no_fallback = false, no_cache = false, verify_passes = false, prove = false;
 };
 void add_data_flags(CLI::App& command, Flags& flags);
 void add_cache_flags(CLI::App& command, Flags& flags);     // --cache, --no-cache

@@ -119,6 +119,8 @@ void add_run_flags(CLI::App& command, Flags& flags) {
          {"driver", "pages"});
   choice("--buffers", flags.buffers, "lists lie in one piece: contiguous, the only way", {"contiguous"});
   add_encode_flag(command, flags);
+  command.add_flag("--prove", flags.prove,
+                   "run it again by other kernels and on the reference interpreter, and compare; what differs ends with exit code 70");
   command.add_flag("--no-fallback", flags.no_fallback, "what only the reference interpreter can run is an error");
   add_limit_flags(command, flags);
   command.add_option("-o", flags.output, "results: a file, - for stdout; a folder for csv of several programs")

@@ -161,6 +161,8 @@ int run_programs(const std::vector<NamedSource>& programs, const Flags& flags, s
     }
     if (auto added = output.add(program.name, *outcome); !added) return fail(added.error());
     reports.insert(reports.end(), outcome->reports.begin(), outcome->reports.end());
+    if (auto proven = Session::proven(program.name, *outcome); !proven)
+      exit_code = std::max(exit_code, fail(proven.error()));
     if (check) {
       auto right = check->check(program, *outcome->typed, session.sources(), outcome->results, session.tables());
       if (!right) exit_code = std::max(exit_code, fail(right.error()));

@@ -289,6 +289,7 @@ class ShellCommand final : public Command {
       return print(*outcome, format, shown_rows(flags_), [&](std::string_view piece) { return write(piece); });
     });
     if (!written) return failed(written.error());
+    if (auto proven = Session::proven(program.name, *outcome); !proven) failed(proven.error());
     if (!timing_) return;
     if (time_.file.empty()) {
       if (auto reported = write_reports(outcome->reports, time_); !reported) failed(reported.error());

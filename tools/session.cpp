@@ -13,6 +13,7 @@ Result<runtime::RunOptions> run_options(const Flags& flags, bool want_reports) {
                              .threads = flags.threads,
                              .cache = !flags.no_cache,
                              .reports = want_reports,
+                             .prove = flags.prove,
                              .limits = flags.limits};
 }
 

@@ -18,22 +18,6 @@ namespace {
 
 constexpr std::string_view stage_names[] = {"hir", "typed", "outline", "ptx", "sass", "cubin"};
 
-// Does the program call a function of libdevice, or may it?
-bool calls_math(const hir::Program& program) {
-  for (const hir::Function& f : program.functions)
-    for (const hir::Expression& e : f.expressions) {
-      if (e.kind != hir::Expression::call || e.callee.kind != hir::FunctionRef::builtin) continue;
-      const bool known = !e.types.empty() && program.types->is_basic(e.types[0]);
-      if (hir::needs_math(e.callee.builtin_id, known ? program.types->basic_of(e.types[0]) : hir::BasicType::i64))
-        return true;
-    }
-  for (const hir::Literal& l : program.literals)  // of the each family
-    if (const auto* functions = std::get_if<std::vector<hir::FunctionRef>>(&l.values))
-      for (const hir::FunctionRef& f : *functions)
-        if (f.kind == hir::FunctionRef::builtin && hir::needs_math(f.builtin_id, hir::BasicType::f64)) return true;
-  return false;
-}
-
 // The functions of libdevice, where the program needs them. Null: it does not, or `why` says why they are not there.
 const ptx::Module* find_math(const hir::Program& program, const CompileOptions& options,
                              std::optional<libdevice::Math>& own, std::string& why, Timings& timings) {
@@ -81,6 +65,21 @@ Result<void> generate(Compiled& c, const CompileOptions& options, uint32_t ptx_t
 }
 
 }  // namespace
+
+bool calls_math(const hir::Program& program) {
+  for (const hir::Function& f : program.functions)
+    for (const hir::Expression& e : f.expressions) {
+      if (e.kind != hir::Expression::call || e.callee.kind != hir::FunctionRef::builtin) continue;
+      const bool known = !e.types.empty() && program.types->is_basic(e.types[0]);
+      if (hir::needs_math(e.callee.builtin_id, known ? program.types->basic_of(e.types[0]) : hir::BasicType::i64))
+        return true;
+    }
+  for (const hir::Literal& l : program.literals)  // of the each family
+    if (const auto* functions = std::get_if<std::vector<hir::FunctionRef>>(&l.values))
+      for (const hir::FunctionRef& f : *functions)
+        if (f.kind == hir::FunctionRef::builtin && hir::needs_math(f.builtin_id, hir::BasicType::f64)) return true;
+  return false;
+}
 
 std::string_view stage_name(Stage stage) { return stage_names[static_cast<size_t>(stage)]; }
 

@@ -102,6 +102,9 @@ Result<Compiled> compile(FileId file, const SourceManager& sources, const Compil
 Result<Compiled> compile_again(const Compiled& compiled, std::vector<uint32_t> not_unique,
                                std::vector<uint32_t> not_folded, bool exact_sums, Timings& timings);
 
+// Does the program call a function of libdevice, or may it?
+bool calls_math(const hir::Program& program);
+
 // Another typed program, with the options of `like`, for ranges of rows: without tables of all possible groups.
 Result<Compiled> compile_program(hir::Program program, const Compiled& like, Timings& timings);
 

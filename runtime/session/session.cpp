@@ -13,6 +13,7 @@
 #include "runtime/data/sources.h"
 #include "runtime/device/sharing.h"
 #include "runtime/files/files.h"
+#include "runtime/memory/result_memory.h"
 #include "runtime/planner/database.h"
 #include "runtime/planner/statements.h"
 
@@ -387,11 +388,21 @@ Result<Session::Outcome> Session::run(const NamedSource& program, const RunOptio
   RETURN_IF_ERROR(attach(*choice_));
   const CancelToken token(options.limits, CancelToken::current());
   const CancelScope scope(token);
-  return errors_of([&] { return run_within(program, options); });
+  differences_.clear();
+  auto outcome = errors_of([&] { return run_within(program, options); });
+  if (outcome) outcome->differences = std::move(differences_);  // of all queries that the statement ran
+  return outcome;
 }
 
 Result<Session::Outcome> Session::run_within(const NamedSource& program, const RunOptions& options) {
-  return program.sql ? run_statement(program, options) : run_program(program, options, {});
+  if (options.prove && choice_->is_cpu())
+    return usage_error("--prove compares with the reference interpreter, which the device cpu is: name another");
+  std::optional<ResultMemory::OnHost> read_here;
+  if (options.prove) read_here.emplace();
+  if (program.sql) return run_statement(program, options);
+  ASSIGN_OR_RETURN(Outcome outcome, run_program(program, options, {}));
+  if (options.prove) RETURN_IF_ERROR(prove(program.name, options, outcome));
+  return outcome;
 }
 
 Result<Session::Outcome> Session::run_query(const NamedSource& program, const RunOptions& options) {
@@ -411,6 +422,7 @@ Result<Session::Outcome> Session::run_query(const NamedSource& program, const Ru
   Outcome outcome = *std::move(ran);
   outcome.columns = translation.columns;
   outcome.is_sql = true;
+  if (options.prove) RETURN_IF_ERROR(prove(program.name, own, outcome));
   return outcome;
 }
 
@@ -470,6 +482,9 @@ Result<Session::Outcome> Session::run_program(const NamedSource& program, const 
       report.fallbacks = plan->fallbacks();
       report.fallbacks.insert(report.fallbacks.end(), met.begin(), met.end());
       outcome.fallbacks = report.fallbacks.size();
+      if (options.prove)
+        for (const KernelReport& k : report.kernels)
+          if (k.kind != "outlined") outcome.library.push_back(k.name);
     } else {
       auto scope = timings.measure(Phase::cpu, "reference interpreter");
       data::TimedTables timed(tables, timings);

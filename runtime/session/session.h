@@ -59,6 +59,9 @@ struct RunOptions {
   unsigned threads = 0;  // 0: all cores; the first run decides
   bool cache = true;     // code is kept on disk, plans in memory
   bool reports = false;  // one per run, with times of kernels
+  bool prove = false;    // results of programs and queries are checked (Session::prove)
+  // Elements of the columns read up to which a check on the reference interpreter is over all rows.
+  uint64_t prove_elements = uint64_t{1} << 25;
   Limits limits;         // of each run
 };
 
@@ -92,7 +95,12 @@ class Session {
     std::string printed;               // by @print, in the last run
     std::vector<RunReport> reports;    // one per run, when they are wanted
     size_t fallbacks = 0;
+    std::vector<std::string> library;  // kernels of operators that ran, when checks are wanted
+    // Of checks: a sentence for each that failed.
+    std::vector<std::string> differences;
   };
+  // An error, as `--verify` gives one, when a check has failed.
+  static Result<void> proven(const std::string& name, const Outcome& outcome);
   // Compiles the program or SQL query and runs it options.repeat times. A program that comes
   // again, with the same options, is not compiled again: the last programs' plans stay on the
   // device.
@@ -126,6 +134,9 @@ class Session {
   std::vector<std::string> made_names();  // of tables and views that statements have made
   // The statement, its plan, its program and its kernels, as text.
   Result<std::string> explain(const NamedSource& statement, const RunOptions& options);
+  // Checks what the last run of a program has given, by other ways to it (prove.cpp); says what was
+  // compared, and what was not. Results that differ are replaced by those that are trusted more.
+  Result<void> prove(const std::string& name, const RunOptions& options, Outcome& outcome);
 
  private:
   // A failure while a query ran: told where it stands in the text, if a requirement is not met.
@@ -192,6 +203,7 @@ class Session {
 
   Result<Outcome> run_within(const NamedSource& program, const RunOptions& options);
   Result<Outcome> run_query(const NamedSource& query, const RunOptions& options);
+  class Proof;  // prove.cpp
   Result<void> forget_changed_files();
   Result<void> join_tables();  // source_ of given_ and files_
   Result<void> join_all(std::string_view renewed = {});  // the same, and the planner knows it
@@ -232,6 +244,7 @@ class Session {
   FileId sql_file_{};
   std::map<std::string, std::string> prepared_;  // statements by their names
   bool warned_of_simulation_ = false;
+  std::vector<std::string> differences_;  // that checks of this run have found
   bool is_joined_ = true;  // source_, and what is made of it, has all of files_
   std::vector<std::unique_ptr<Ready>> ready_;  // the one that was used last at the end
 };

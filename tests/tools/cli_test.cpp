@@ -19,6 +19,7 @@
 
 namespace {
 
+using testing::AllOf;
 using testing::EndsWith;
 using testing::HasSubstr;
 using testing::StartsWith;
@@ -745,6 +746,18 @@ TEST_F(Cli, TheCommitIsThatOfTheBuild) {
             0);
   EXPECT_THAT(read(path("values.h.d")), HasSubstr("checkout/.git/worktrees/tree/HEAD "));
   EXPECT_THAT(read(path("values.h.d")), HasSubstr("checkout/.git/refs/heads/other"));
+}
+
+TEST_F(Cli, ProveSaysWhatItHasCompared) {
+  const std::string four = "rndn tpch run --queries 4 --scale 0.002 --device ";
+  Ran plain = run(four + "sim"), proved = run(four + "sim --prove");
+  EXPECT_EQ(proved.exit_code, 0) << proved.err;
+  EXPECT_EQ(proved.out, plain.out);
+  EXPECT_THAT(proved.err, AllOf(StartsWith("prove q04: second path: "),
+                                HasSubstr("prove q04: operators of the second path: 1 `group`, 1 `order`: "),
+                                HasSubstr("prove q04: reference interpreter, over all rows: 5 rows the same ("),
+                                HasSubstr("prove q04: not checked: ")));
+  EXPECT_EQ(run(four + "cpu --prove").exit_code, 2);
 }
 
 TEST_F(Cli, QuerySixOnTheSimulatorOfEveryTargetAndOnTheInterpreter) {
