@@ -14,12 +14,25 @@ namespace rndn::ptx {
 namespace {
 
 // Opcodes of the PTX manual that have no row.
-constexpr std::string_view unsupported_opcodes[] = {
-    "tex",        "tld4",     "txq",     "istypep",  "suld",      "sust",
-    "sured",      "suq",      "wmma",    "mma",      "movmatrix", "vadd",
-    "vsub",       "vabsdiff", "vmin",    "vmax",     "vshl",      "vshr",
-    "vmad",       "vset",     "vset2",   "vset4",    "mapa",      "setmaxnreg",
-    "getctarank", "wgmma",    "tcgen05", "multimem", "tensormap", "clusterlaunchcontrol"};
+constexpr std::string_view unsupported_opcodes[] = {"tex",
+                                                    "tld4",
+                                                    "txq",
+                                                    "istypep",
+                                                    "suld",
+                                                    "sust",
+                                                    "sured",
+                                                    "suq",
+                                                    "wmma",
+                                                    "mma",
+                                                    "movmatrix",
+                                                    "mapa",
+                                                    "setmaxnreg",
+                                                    "getctarank",
+                                                    "wgmma",
+                                                    "tcgen05",
+                                                    "multimem",
+                                                    "tensormap",
+                                                    "clusterlaunchcontrol"};
 
 enum class Field : uint8_t {
   rounding,
@@ -260,6 +273,29 @@ std::string block_barrier_name(std::string_view text) {
   return name;
 }
 
+// Suffixes that ptxas takes in another order than the rows have: bar.red.u32.popc, cvt.pack.u8.s32.sat.b32, and all of video
+// instructions. Empty: they are in the order of the rows.
+std::string in_order(std::string_view text) {
+  const bool video = text[0] == 'v' && !text.starts_with("vote"), bar = text.starts_with("bar.red.");
+  if (!video && !bar && !text.starts_with("cvt.pack.")) return {};
+  std::vector<std::string_view> words;
+  for (size_t at = 0; at <= text.size();) {
+    const size_t end = std::min(text.find('.', at), text.size());
+    words.push_back(text.substr(at, end - at));
+    at = end + 1;
+  }
+  const auto rank = [&](std::string_view w) {
+    if (bar) return w == "u32" ? 1 : 0;
+    if (!video) return w == "sat" ? 0 : 1;
+    if (w.size() == 3 && (w[0] == 'u' || w[0] == 's') && w != "sat") return 0;
+    if (w == "add" || w == "min" || w == "max") return 4;
+    return w == "po" ? 1 : w == "sat" ? 2 : 3;
+  };
+  std::stable_sort(words.begin() + (video ? 1 : 2), words.end(),
+                   [&](std::string_view a, std::string_view b) { return rank(a) < rank(b); });
+  return fmt::format("{}", fmt::join(words, "."));
+}
+
 // What old modules leave unsaid (PTX ISA, "mad" and "Semantics of floating-point instructions for sm_1x"; measured with ptxas 11.8):
 // mad.f32 without a rounding, before PTX 4.0 or for sm_1x, fuses and rounds as .rn does; for sm_1x f32 has no subnormal numbers,
 // but where PTX 1.4 converts to 64 bits or from f64.
@@ -284,6 +320,8 @@ Mnemonic read_mnemonic(std::string_view text, uint32_t version, uint32_t target)
   Mnemonic result;
   const std::string other = block_barrier_name(text);
   if (!other.empty()) text = other;
+  const std::string ordered = in_order(text);
+  if (!ordered.empty()) text = ordered;
   size_t end = text.find('.');
   std::string_view base = text.substr(0, end);
   const Vocabulary& known_words = vocabulary();
@@ -351,6 +389,8 @@ Mnemonic read_mnemonic(std::string_view text, uint32_t version, uint32_t target)
         continue;
       }
       if (word == "mmio" && accesses) continue;  // with .relaxed.sys, whose accesses are made as they are written
+      if (word == "f32x2")
+        return refuse("unsupported", fmt::format("unsupported `{}.f32x2`, which needs .target sm_100 or higher", base));
       return refuse("unsupported", fmt::format("unsupported modifier `.{}` of `{}`", word, base));
     }
     if (!apply(i.mods, *w))
@@ -381,7 +421,7 @@ Mnemonic read_mnemonic(std::string_view text, uint32_t version, uint32_t target)
   result.rewritten |= i.op == Opcode::call || i.op == Opcode::ret;
   if (i.op == Opcode::mov && i.mods.vector > 1) i.mods.vector = 1, result.rewritten = true;
   result.rewritten |= moves_matrices(i);
-  result.rewritten |= is_copy(i);
+  result.rewritten |= is_copy(i) || is_video(i.op);
   result.simple = !result.policy && !result.rewritten && i.op != Opcode::call;
   return result;
 }

@@ -108,6 +108,22 @@ inline bool mode_follows_type(Opcode op) {  // prmt.b32.f4e, prefetch.global.L1,
          op == Opcode::applypriority || op == Opcode::discard;
 }
 
+inline constexpr bool is_video(Opcode op) { return op >= Opcode::vadd && op <= Opcode::vset4; }
+// Into how many parts it takes its words.
+inline uint32_t video_parts(Opcode op) { return op <= Opcode::vmad ? 1 : opcode_name(op).ends_with('2') ? 2 : 4; }
+// What a video instruction's suffix says.
+struct VideoSuffix {
+  bool is_signed = false, a_signed = false, b_signed = false;  // the result, of vset as a, and of vmad if any is
+  bool sat = false, wrap = false;
+  bool plus_one = false;     // vmad.po
+  uint32_t shift = 0;        // vmad.shr7
+  std::string_view what;     // of the opcode: "absdiff"
+  std::string_view compare;  // "lt"
+  std::string_view second;   // "add", "min", "max"
+  uint32_t parts = 1;        // of 32 bits: 1, 2, 4
+};
+VideoSuffix video_suffix(const Instruction& i);
+
 // The modifiers that `m` carries, as a set; the group (mutually exclusive values) that a set touches.
 ModifierSet modifier_set(const Modifiers& m);
 ModifierSet modifier_groups(ModifierSet set);

@@ -253,6 +253,7 @@ group: operand                             { r.begin_group(1); } | group ',' ope
 operand:
     offset                                 { r.operand_name($1, false, $1.value, @1); }
   | '!' IDENT                              { r.operand_name($2, true, 0, @2); }
+  | '-' IDENT                              { r.negative_operand($2, @$); }
   | constant %prec OPERAND                 { r.operand_constant($1, @1); }
   ;
 /* name, name+4, name+-4 */

@@ -9,6 +9,8 @@
 // Cost: linear in the text, but for ranges times names of one block.
 #include "ptx/reader.h"
 
+#include "ptx/opcodes.h"
+
 #include <algorithm>
 #include <bit>
 #include <charconv>
@@ -824,7 +826,16 @@ void Reader::operand_name(const Token& name, bool negated, int64_t offset, Range
     raw.operand.id = label_id(name.text(), at);
     bad_ |= raw.operand.id == UINT32_MAX;
   } else {
-    resolve(name.text(), raw.operand, at);
+    std::string_view text = name.text();
+    const size_t dot = text.rfind('.');
+    if (!bad_ && dot != text.npos && dot + 2 < text.size() && (text[dot + 1] == 'b' || text[dot + 1] == 'h') &&
+        is_video(mnemonics_[current_].instruction.op)) {
+      raw.selector = text.substr(dot + 1);
+      text = text.substr(0, dot);
+      for (char c : raw.selector.substr(1))
+        if (c < '0' || c > '7') text = name.text();
+    }
+    resolve(text, raw.operand, at);
   }
   if (raw.operand.kind == Operand::vector && !bad_) {
     if (in_vector_ || negated || offset != 0) {
@@ -846,6 +857,17 @@ void Reader::operand_name(const Token& name, bool negated, int64_t offset, Range
     bad_ = true;
   }
   add_operand(raw);
+}
+
+void Reader::negative_operand(const Token& name, Range at) {
+  if (!bad_ && mnemonics_[current_].instruction.op != Opcode::vmad) {
+    error("bad-operand", at, "only operands of vmad may be negated");
+    bad_ = true;
+    return;
+  }
+  const size_t before = raw_.size();
+  operand_name(name, false, 0, at);
+  if (!bad_ && raw_.size() == before + 1) raw_.back().negative = true;
 }
 
 void Reader::operand_constant(const Token& t, Range at) {
@@ -1001,6 +1023,7 @@ void Reader::instruction(Range at) {
   if (call) m.places = {};
   if (!rewrite_operands(m)) return abandon();
   Instruction& i = f_.instructions.push() = m.instruction;
+  if (other_mode_) i.mods.mode = other_mode_;
   auto drop = [&] {
     f_.instructions.pop_back();
     abandon();
@@ -1049,7 +1072,7 @@ void Reader::instruction(Range at) {
     }
     f_.operands.push_back(raw.operand);
   }
-  if (plain) return abandon();
+  if (plain && after_.empty()) return abandon();
   std::string problem = check_operands(module_, f_, i, *m.form, m.places);
   if (!problem.empty()) {
     // "operand 2: ..." underlines that operand.
@@ -1070,6 +1093,8 @@ void Reader::instruction(Range at) {
   for (const auto& [to, from] : results_)
     add_before(parameter_access(Opcode::ld, module_.variables[from.variable_id()].type),
                {to, {.kind = Operand::address_var, .id = from.id}});
+  for (const Following& next : after_)
+    if (!add_before(next.instruction, next.operands)) break;
   abandon();
 }
 

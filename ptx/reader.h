@@ -3,6 +3,7 @@
 #include <array>
 #include <initializer_list>
 #include <map>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -156,6 +157,7 @@ class Reader {
   void guard(const Token& name, bool negated, Range at);
   void opcode(const Token& mnemonic, Range at);
   void operand_name(const Token& name, bool negated, int64_t offset, Range at);
+  void negative_operand(const Token& name, Range at);
   void operand_constant(const Token& t, Range at);
   void address_name(const Token& name, int64_t offset, Range at);
   void address_constant(const Token& t, Range at);
@@ -182,6 +184,8 @@ class Reader {
   void abandon() {                                // forget the statement, at its end or after a syntax error
     raw_.clear();
     results_.clear();
+    after_.clear();
+    other_mode_ = 0;
     vector_raw_.clear();
     groups_.clear();
     in_vector_ = bad_ = guard_negated_ = false;
@@ -235,6 +239,8 @@ class Reader {
     bool literal = false;        // a constant whose bits depend on the type of its place
     bool parenthesised = false;  // (5), which may be a call's list
     Token::Constant constant = Token::integer;
+    std::string_view selector = {};  // of a video instruction: b0
+    bool negative = false;           // -%r, of vmad
     Range at;
   };
 
@@ -277,13 +283,18 @@ class Reader {
     Operand low, high;
   };
   Operand fresh_register(Type type);
-  bool add_before(Instruction i, std::initializer_list<Operand> operands);
+  bool add_before(Instruction i, std::span<const Operand> operands);
+  bool add_before(Instruction i, std::initializer_list<Operand> operands) {
+    return add_before(i, std::span(operands.begin(), operands.size()));
+  }
   bool rewrite(const Instruction& i);
   bool is_wide(const Operand& o) const;  // a register of 128 bits
   Halves halves(const Operand& o);
   bool rewrite_wide(const Instruction& i);
   bool rewrite_atomic(const Instruction& i, uint32_t elements);
   bool rewrite_call();
+  bool rewrite_video(const Instruction& i);  // video.cpp
+  bool negate_product(const Instruction& i);
   bool rewrite_vector_move(const Instruction& i);
   bool rewrite_operands(const Mnemonic& m);
   bool take_space_of_name(Instruction& i);
@@ -381,6 +392,12 @@ class Reader {
   std::vector<Group> groups_;  // parenthesised lists of a call, as ranges of raw_
   std::vector<std::pair<Operand, Operand>>
       results_;                        // of the call being read: registers, and the .param variables that they come in
+  struct Following {
+    Instruction instruction;
+    std::vector<Operand> operands;
+  };
+  std::vector<Following> after_;  // the instruction being read: what makes its result that of the statement
+  uint8_t other_mode_ = 0;        // and its mode in place of the mnemonic's
   struct VectorRegister {  // .reg .v2 .u32 v: one per component
     uint32_t first;
     uint8_t count;

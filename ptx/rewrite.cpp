@@ -11,6 +11,7 @@
 //   cvt of a special register, half of one      a move of it before that
 //   r + 1, a register and a constant            a sum before that
 //   ld, st, atom, red of a name, without space  the name's space
+#include "ptx/opcodes.h"
 #include "ptx/reader.h"
 #include "ptx/verify.h"
 
@@ -20,14 +21,14 @@ Operand Reader::fresh_register(Type type) {
 }
 
 // An instruction before the one being read, under its guard, with one result or none (st). False, and reported, when it is not right.
-bool Reader::add_before(Instruction i, std::initializer_list<Operand> operands) {
+bool Reader::add_before(Instruction i, std::span<const Operand> operands) {
   i.operand_count = static_cast<uint8_t>(operands.size());
   i.destination_count = i.op == Opcode::st || i.op == Opcode::red ? 0 : 1;
   i.first_operand = static_cast<uint32_t>(f_.operands.size());
   i.guard = guard_;
   i.guard_negated = guard_negated_;
   i.line = line(opcode_at_.begin);
-  f_.operands.append({operands.begin(), operands.size()});
+  f_.operands.append(operands);
   if (const std::string problem = check_instruction(module_, f_, i); !problem.empty()) {
     error("bad-operand", opcode_at_, "{}: {}", opcode_name(i.op), problem);
     return false;
@@ -311,6 +312,7 @@ bool Reader::rewrite_vector_move(const Instruction& i) {
 bool Reader::rewrite(const Instruction& i) {
   if (i.op == Opcode::call) return rewrite_call();
   if (i.op == Opcode::ret) return store_register_results();
+  if (is_video(i.op)) return rewrite_video(i);
   if (i.op == Opcode::atom || i.op == Opcode::red) return rewrite_atomic(i, mnemonics_[current_].elements);
   const bool accesses = i.op == Opcode::ld || i.op == Opcode::ldu || i.op == Opcode::st;
   if (accesses || (i.op == Opcode::mov && type_bytes(i.type) == 8)) return rewrite_wide(i);

@@ -190,6 +190,9 @@ class Checker {
       return i_.type2 == Type::none ? fmt::format("`{}.{}` needs a second type", opcode_name(i_.op), type_name(i_.type))
                                     : fmt::format("`{}.{}` does not go with .{}", opcode_name(i_.op),
                                                   type_name(i_.type), type_name(i_.type2));
+    if (best && (i_.op == Opcode::min || i_.op == Opcode::max) && i_.type == Type::f32 && i_.operand_count == 4)
+      return fmt::format("unsupported `{}.f32` of three values, which needs .target sm_100 or higher",
+                         opcode_name(i_.op));
     if (best) return fmt::format("`{}` cannot have {} operands", opcode_name(i_.op), i_.operand_count);
     return fmt::format("the modifiers of `{}` do not go with each other and with .{}", opcode_name(i_.op),
                        type_name(i_.type));

@@ -219,7 +219,8 @@ void Selector::bit_insert64(uint32_t d, Wide value, Wide base, Op position, Op l
 
 // vabsdiff4: |a - b| of each byte, as four bytes or added to c.
 void Selector::byte_differences(const ptx::Instruction& i) {
-  const bool is_signed = i.mods.mode >= 3, add_up = i.mods.mode % 2 == 0;
+  const ptx::VideoSuffix v = ptx::video_suffix(i);
+  const bool is_signed = v.a_signed, add_up = !v.second.empty();
   const uint32_t d = destination(p_.operand(i, 0));
   const Op a = as_register(source(p_.operand(i, 1), ptx::Type::b32)),
            b = as_register(source(p_.operand(i, 2), ptx::Type::b32));

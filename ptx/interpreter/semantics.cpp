@@ -9,6 +9,7 @@
 
 #include "ptx/interpreter/rounding.h"
 #include "ptx/interpreter/small_floats.h"
+#include "ptx/opcodes.h"
 
 namespace rndn::ptx {
 namespace {
@@ -282,30 +283,93 @@ bool convert(const Instruction& i, const uint64_t* s, uint64_t& out) {
   return true;
 }
 
-// PTX ISA, SIMD video instructions: each part in full, then clamped to the type, or all added to c.
-uint64_t simd_video(const Instruction& i, const uint64_t* s) {
-  const std::string_view name = opcode_name(i.op);
-  const uint32_t bits = name.ends_with('2') ? 16 : 8;
-  const std::string_view what = name.substr(1, name.size() - 2);
-  const bool is_sign = i.mods.mode >= 4, sat = i.mods.mode % 3 == 2, add = i.mods.mode % 3 == 0;
-  const int64_t most = (int64_t{1} << (is_sign ? bits - 1 : bits)) - 1, least = is_sign ? -most - 1 : 0;
-  uint64_t out = add ? s[2] : 0;
+int64_t compares(std::string_view how, int64_t a, int64_t b) {
+  return how == "eq"   ? a == b
+         : how == "ne" ? a != b
+         : how == "lt" ? a < b
+         : how == "le" ? a <= b
+         : how == "gt" ? a > b
+                       : a >= b;
+}
+
+// Video instructions of parts of a word (PTX ISA): each part in full, clamped to the type, then put together or added to c.
+uint64_t video_of_parts(const VideoSuffix& suffix, const uint64_t* s) {
+  const uint32_t bits = 32 / suffix.parts;
+  const int64_t over = int64_t{1} << bits, most = (suffix.is_signed ? over / 2 : over) - 1;
+  const int64_t least = suffix.is_signed ? -over / 2 : 0;
+  const std::string_view what = suffix.what;
+  const auto part = [&](uint64_t v, uint32_t k, bool is_signed) {
+    const int64_t low = static_cast<int64_t>(v >> k) & (over - 1);
+    return is_signed && low >= over / 2 ? low - over : low;
+  };
+  uint64_t out = suffix.second.empty() ? 0 : s[2];
   for (uint32_t k = 0; k < 32; k += bits) {
-    auto part = [&](uint64_t v) {
-      const auto low = static_cast<int64_t>(v >> k & ((uint64_t{1} << bits) - 1));
-      return low > most ? low - (int64_t{1} << bits) : low;
-    };
-    const int64_t a = part(s[0]), b = part(s[1]), sum = a + b;
+    const int64_t a = part(s[0], k, suffix.a_signed), b = part(s[1], k, suffix.b_signed), sum = a + b;
     int64_t v = what == "add"       ? sum
                 : what == "sub"     ? a - b
                 : what == "avrg"    ? (sum + (sum >= 0)) >> 1
                 : what == "absdiff" ? (a > b ? a - b : b - a)
                 : what == "min"     ? std::min(a, b)
-                                    : std::max(a, b);
-    if (sat) v = std::clamp(v, least, most);
-    out += add ? static_cast<uint64_t>(v) : (static_cast<uint64_t>(v) & ((uint64_t{1} << bits) - 1)) << k;
+                : what == "max"     ? std::max(a, b)
+                                    : compares(suffix.compare, a, b);
+    if (suffix.sat) v = std::clamp(v, least, most);
+    out += suffix.second.empty() ? static_cast<uint64_t>(v & (over - 1)) << k : static_cast<uint64_t>(v);
   }
   return out & 0xFFFFFFFF;
+}
+
+// Those of whole words, by ptxas's rules: head of ptx/video.cpp.
+uint64_t video(const VideoSuffix& suffix, const uint64_t* s) {
+  if (suffix.parts > 1) return video_of_parts(suffix, s);
+  const auto cut = [](s128 x, uint32_t bits) {
+    const s128 over = s128{1} << bits, low = x & (over - 1);
+    return low >= over / 2 ? low - over : low;
+  };
+  const auto word = [&](uint64_t x, bool is_signed) {
+    return is_signed ? cut(static_cast<s128>(x), 32) : static_cast<s128>(x & 0xFFFFFFFF);
+  };
+  const std::string_view what = suffix.what;
+  const s128 a = word(s[0], suffix.a_signed), b = word(s[1], suffix.b_signed);
+  const s128 amount = suffix.wrap ? b & 31 : std::min<s128>(b, 32);
+  s128 v = 0;
+  if (what == "mad") {
+    v = cut(word(s[0], true) * word(s[1], true) + word(s[2], true) + suffix.plus_one, 64);
+    if (suffix.is_signed)
+      v >>= suffix.shift;
+    else
+      v = cut((v & UINT64_MAX) >> suffix.shift, 64);
+    const s128 least = suffix.is_signed ? s128{INT32_MIN} : s128{0};
+    const s128 most = suffix.is_signed ? s128{INT32_MAX} : s128{UINT32_MAX};
+    if (suffix.sat) v = std::clamp(v, least, most);
+    return static_cast<uint64_t>(v) & 0xFFFFFFFF;
+  }
+  if (what == "add")
+    v = a + b;
+  else if (what == "sub")
+    v = a - b;
+  else if (what == "absdiff")
+    v = a > b ? a - b : b - a;
+  else if (what == "min")
+    v = std::min(a, b);
+  else if (what == "max")
+    v = std::max(a, b);
+  else if (what == "shl")
+    v = cut(a * (s128{1} << static_cast<uint32_t>(amount)), suffix.sat ? 34 : 64);
+  else if (what == "shr")
+    v = a >> static_cast<uint32_t>(amount);
+  else
+    v = compares(suffix.compare, static_cast<int64_t>(a), static_cast<int64_t>(b));
+  if (suffix.sat && suffix.is_signed) v = std::clamp(v, s128{INT32_MIN}, s128{INT32_MAX});
+  if (suffix.sat && !suffix.is_signed) v = std::max(v, s128{0});
+  if (suffix.sat && !suffix.is_signed && what == "shl") v = std::min(v, s128{UINT32_MAX});
+  const bool shifts = what == "shl" || what == "shr";
+  if (what == "add" || what == "sub" || (suffix.sat && shifts)) v = cut(v, 32);
+  if (suffix.second == "add") return static_cast<uint64_t>(v + static_cast<s128>(s[2])) & 0xFFFFFFFF;
+  if (!suffix.second.empty()) {
+    const s128 c = word(s[2], suffix.is_signed), x = suffix.is_signed ? v : v & UINT64_MAX;
+    v = suffix.second == "min" ? std::min(x, c) : std::max(x, c);
+  }
+  return static_cast<uint64_t>(v) & 0xFFFFFFFF;
 }
 
 uint64_t permute(uint32_t a, uint32_t b, uint32_t selector, uint8_t mode) {
@@ -581,6 +645,16 @@ bool compute(const Instruction& i, const uint64_t* s, uint32_t n, bool& carry, C
       }
       return true;
     }
+    case Opcode::vadd:
+    case Opcode::vsub:
+    case Opcode::vabsdiff:
+    case Opcode::vmin:
+    case Opcode::vmax:
+    case Opcode::vshl:
+    case Opcode::vshr:
+    case Opcode::vset:
+    case Opcode::vmad:
+    case Opcode::vabsdiff4:
     case Opcode::vadd2:
     case Opcode::vsub2:
     case Opcode::vavrg2:
@@ -591,19 +665,9 @@ bool compute(const Instruction& i, const uint64_t* s, uint32_t n, bool& carry, C
     case Opcode::vsub4:
     case Opcode::vavrg4:
     case Opcode::vmin4:
-    case Opcode::vmax4: out.value = simd_video(i, s); return true;
-    case Opcode::vabsdiff4: {
-      const bool is_signed = m.mode >= 3, add = m.mode % 2 == 0;
-      out.value = add ? s[2] : 0;
-      for (uint32_t k = 0; k < 32; k += 8) {
-        const int32_t a = static_cast<int32_t>(s[0] >> k & 0xFF), b = static_cast<int32_t>(s[1] >> k & 0xFF);
-        const int32_t difference = is_signed ? static_cast<int8_t>(a) - static_cast<int8_t>(b) : a - b;
-        const uint64_t part = static_cast<uint64_t>(difference < 0 ? -difference : difference);
-        out.value += add ? part : part << k;
-      }
-      out.value &= 0xFFFFFFFF;
-      return true;
-    }
+    case Opcode::vmax4:
+    case Opcode::vset2:
+    case Opcode::vset4: out.value = video(video_suffix(i), s); return true;
     case Opcode::selp: out.value = s[2] & 1 ? s[0] : s[1]; return true;
     case Opcode::slct: {
       bool first = i.type2 == Type::s32 ? static_cast<int32_t>(s[2]) >= 0

@@ -12,7 +12,7 @@
 //   8-bit floats, relu, pack   conversions that only some targets have, in integers and in f16
 //   ldmatrix, stmatrix  addresses of rows are shuffled, each lane reads or writes its two elements of each matrix
 //   createpolicy        any value: accesses leave their policies out
-//   pairs and SIMD video  part by part in 32 bits
+//   pairs and SIMD video  part by part in 32 bits; scalar video in 64 bits
 #include "ptx/transform/legalize_text.h"
 
 #include <fmt/format.h>
@@ -32,7 +32,12 @@ using ptx::Opcode;
 using ptx::Type;
 
 bool is_bfloat(Type t) { return t == Type::bf16 || t == Type::bf16x2; }
-constexpr bool simd_video(Opcode op) { return op >= Opcode::vadd2 && op <= Opcode::vmax4; }
+// But the differences of bytes that there are instructions for.
+bool video(const Instruction& i) {
+  if (!ptx::is_video(i.op)) return false;
+  const ptx::VideoSuffix v = ptx::video_suffix(i);
+  return i.op != Opcode::vabsdiff4 || v.sat || v.is_signed != v.a_signed || v.a_signed != v.b_signed;
+}
 
 std::string_view space_suffix(const Instruction& i) {
   return i.mods.space == ptx::Space::global ? ".global" : i.mods.space == ptx::Space::shared ? ".shared" : "";
@@ -423,28 +428,72 @@ std::string short_pairs(const Instruction& i) {
   return t + "mov.b32 %d0, {%x, %y};\n";
 }
 
-// ---- SIMD video: modes 1..3 are of u32, 4..6 of s32; each plain, .sat, .add
+// ---- video
 
-std::string simd_video_text(const Instruction& i) {
-  const std::string_view name = ptx::opcode_name(i.op), what = name.substr(1, name.size() - 2);
-  const int bits = name.ends_with('2') ? 16 : 8;
-  const bool is_signed = i.mods.mode >= 4, sat = i.mods.mode % 3 == 2, add = i.mods.mode % 3 == 0;
-  const char* type = is_signed ? "s32" : "u32";
+std::string simd_video_text(const ptx::VideoSuffix& v) {
+  const int bits = static_cast<int>(32 / v.parts);
+  const bool add = !v.second.empty();
   std::string t =
       declare("b32", "%a, %b, %x, %y, %z") + declare("pred", "%p") + (add ? "mov.b32 %z, %s2;\n" : "mov.b32 %z, 0;\n");
-  const int most = (1 << (is_signed ? bits - 1 : bits)) - 1, least = is_signed ? -most - 1 : 0;
+  const int most = (1 << (v.is_signed ? bits - 1 : bits)) - 1, least = v.is_signed ? -most - 1 : 0;
   for (int k = 0; k < 32; k += bits) {
-    t += fmt::format("bfe.{0} %a, %s0, {1}, {2};\nbfe.{0} %b, %s1, {1}, {2};\n", type, k, bits);
-    if (what == "avrg")  // halves away from zero
+    t += fmt::format("bfe.{} %a, %s0, {}, {};\nbfe.{} %b, %s1, {}, {};\n", v.a_signed ? "s32" : "u32", k, bits,
+                     v.b_signed ? "s32" : "u32", k, bits);
+    if (v.what == "avrg")  // halves away from zero
       t += "add.s32 %x, %a, %b;\nshr.s32 %y, %x, 31;\nadd.s32 %y, %y, 1;\nadd.s32 %x, %x, %y;\nshr.s32 %x, %x, 1;\n";
-    else if (what == "absdiff")
+    else if (v.what == "absdiff")
       t += "sub.s32 %x, %a, %b;\nabs.s32 %x, %x;\n";
+    else if (v.what == "set")
+      t += fmt::format("setp.{}.s32 %p, %a, %b;\nselp.b32 %x, 1, 0, %p;\n", v.compare);
     else
-      t += fmt::format("{}.s32 %x, %a, %b;\n", what);
-    if (sat) t += fmt::format("max.s32 %x, %x, {};\nmin.s32 %x, %x, {};\n", least, most);
+      t += fmt::format("{}.s32 %x, %a, %b;\n", v.what);
+    if (v.sat) t += fmt::format("max.s32 %x, %x, {};\nmin.s32 %x, %x, {};\n", least, most);
     t += add ? "add.s32 %z, %z, %x;\n" : fmt::format("bfi.b32 %z, %x, %z, {}, {};\n", k, bits);
   }
   return t + "mov.b32 %d0, %z;\n";
+}
+
+// In 64 bits, by the rules at the head of ptx/video.cpp.
+std::string product_text(const ptx::VideoSuffix& v) {
+  std::string t = declare("b64", "%x, %c") + declare("b32", "%m, %n, %z") +
+                  "mov.b32 %m, %s0;\nmov.b32 %n, %s1;\nmov.b32 %z, %s2;\nmul.wide.s32 %x, %m, %n;\ncvt.s64.s32 %c, "
+                  "%z;\nadd.s64 %x, %x, %c;\n";
+  if (v.plus_one) t += "add.s64 %x, %x, 1;\n";
+  if (v.shift) t += fmt::format("shr.{} %x, %x, {};\n", v.is_signed ? "s64" : "u64", v.shift);
+  if (v.sat)
+    t += fmt::format("max.s64 %x, %x, {};\nmin.s64 %x, %x, {};\n", v.is_signed ? INT32_MIN : 0,
+                     v.is_signed ? int64_t{INT32_MAX} : int64_t{UINT32_MAX});
+  return t + "cvt.u32.u64 %d0, %x;\n";
+}
+
+std::string video_text(const Instruction& i) {
+  const ptx::VideoSuffix v = ptx::video_suffix(i);
+  if (v.parts > 1) return simd_video_text(v);
+  if (v.what == "mad") return product_text(v);
+  std::string t =
+      declare("b64", "%a, %b, %x") + declare("b32", "%m, %n, %z") + declare("pred", "%p") +
+      "mov.b32 %m, %s0;\nmov.b32 %n, %s1;\n" +
+      fmt::format("cvt.s64.{} %a, %m;\ncvt.s64.{} %b, %n;\n", v.a_signed ? "s32" : "u32", v.b_signed ? "s32" : "u32");
+  const bool left = v.what == "shl", shifts = left || v.what == "shr";
+  if (shifts)
+    t += fmt::format("{}.{} %n, %n, {};\n{}.{} %x, %a, %n;\n", v.wrap ? "and" : "min", v.wrap ? "b32" : "u32",
+                     v.wrap ? 31 : 32, v.what, left ? "b64" : "s64");
+  else if (v.what == "absdiff")
+    t += "sub.s64 %x, %a, %b;\nabs.s64 %x, %x;\n";
+  else if (v.what == "set")
+    t += fmt::format("setp.{}.s64 %p, %a, %b;\nselp.b64 %x, 1, 0, %p;\n", v.compare);
+  else
+    t += fmt::format("{}.s64 %x, %a, %b;\n", v.what);
+  if (v.sat && left) t += "shl.b64 %x, %x, 30;\nshr.s64 %x, %x, 30;\n";
+  if (v.sat) t += fmt::format("max.s64 %x, %x, {};\n", v.is_signed ? INT32_MIN : 0);
+  if (v.sat && (v.is_signed || left))
+    t += fmt::format("min.s64 %x, %x, {};\n", v.is_signed ? int64_t{INT32_MAX} : int64_t{UINT32_MAX});
+  t += "cvt.u32.u64 %z, %x;\n";
+  if (v.second.empty()) return t + "mov.b32 %d0, %z;\n";
+  if (v.second == "add") return t + "add.u32 %d0, %z, %s2;\n";
+  if (v.what == "add" || v.what == "sub" || (v.sat && shifts)) t += "cvt.s64.s32 %x, %z;\n";
+  return t + "mov.b32 %m, %s2;\n" + (v.is_signed ? "cvt.s64.s32" : "cvt.u64.u32") +
+         fmt::format(" %b, %m;\n{}.{} %x, %x, %b;\ncvt.u32.u64 %d0, %x;\n", v.second, v.is_signed ? "s64" : "u64");
 }
 
 // A float's upper 19 bits. Ties away from zero: what is infinite or no number is cut off; else, or where infinities become finite, what is no number is canonical.
@@ -509,7 +558,7 @@ constexpr auto types_to_ask = [] {
                O::cp})
     table[static_cast<size_t>(op)] = ~ptx::TypeSet{0};
   for (size_t op = 0; op < table.size(); ++op)
-    if (simd_video(static_cast<O>(op))) table[op] = ~ptx::TypeSet{0};
+    if (ptx::is_video(static_cast<O>(op))) table[op] = ~ptx::TypeSet{0};
   return table;
 }();
 bool may_be_expanded(const Instruction& i) { return types_to_ask[static_cast<size_t>(i.op)] & ptx::type_bit(i.type); }
@@ -557,7 +606,7 @@ bool is_expanded(const Instruction& i) {
     case Opcode::min:
     case Opcode::max: return i.mods.mode >= 32;
     case Opcode::fns: return true;
-    default: return simd_video(i.op) || ptx::is_barrier_object(i);
+    default: return video(i) || ptx::is_barrier_object(i);
   }
 }
 
@@ -594,8 +643,7 @@ std::string expansion(const Instruction& i, std::span<const Type> types) {
       [[fallthrough]];
     case Opcode::add: return short_pairs(i);
     case Opcode::fns: return find_set_bit();
-    default:
-      return simd_video(i.op) ? simd_video_text(i) : ptx::is_barrier_object(i) ? memory_barrier(i) : std::string();
+    default: return ptx::is_video(i.op) ? video_text(i) : ptx::is_barrier_object(i) ? memory_barrier(i) : std::string();
   }
 }
 

@@ -66,11 +66,6 @@ bool has_own_statement(Opcode op) {
   }
 }
 
-bool is_simd_video(Opcode op) {
-  const std::string_view name = opcode_name(op);
-  return name[0] == 'v' && (name.back() == '2' || name.back() == '4');
-}
-
 constexpr ModifierSet one(uint32_t bit) { return ModifierSet{1} << bit; }
 constexpr ModifierSet approximate = one(modifier::approx) | one(modifier::full);
 constexpr ModifierSet roundings =
@@ -82,6 +77,8 @@ std::vector<std::vector<Choice>> operations(uint32_t sm) {
   for (size_t o = 0; o < opcode_count; ++o) {
     const Opcode op = static_cast<Opcode>(o);
     if (has_own_statement(op)) continue;
+    // ptxas has instructions for Pascal that the simulator does not know.
+    if (sm < 70 && is_video(op) && video_parts(op) == 1) continue;
     std::vector<Choice> of;
     for (const Form& f : forms(op)) {
       const bool open = (f.required & approximate) && !(f.required & roundings & ~approximate);
@@ -369,7 +366,7 @@ void Statements::operation() {
     } else {
       // Not everything is constant.
       const bool constants = (has_register || k + 1 < p.count) && !wider && i.op != Opcode::testp &&
-                             !is_simd_video(i.op);  // ptxas takes no constants there
+                             !is_video(i.op);  // ptxas takes no constants there
       Operand o = value(t, constants, wider);
       if (k + 1 == p.count && !has_register && o.kind != Operand::reg) o = reg(source(kind_of(t)));
       const bool field = i.op == Opcode::bfe || i.op == Opcode::bfi;  // ptxas takes constants of eight bits only
