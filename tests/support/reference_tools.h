@@ -21,20 +21,25 @@ inline std::string run_command(const std::string& command, int& status) {
 }
 
 // The program's path; empty when there is none, with the reason in `why`.
-inline std::string reference_tool(const std::string& name, std::string& why) {
-  std::string path = name;
-  if (const char* folder = std::getenv("RNDN_REFERENCE_TOOLS")) path = std::string(folder) + "/" + name;
+inline std::string tool_of(const std::string& path, const std::string& release, const std::string& variable,
+                           std::string& why) {
   int status = 0;
   const std::string version = run_command("'" + path + "' --version", status);
-  if (status != 0) {
-    why = "no " + name + " on PATH or in RNDN_REFERENCE_TOOLS";
-    return {};
-  }
-  if (version.find("release 11.8") == std::string::npos) {
-    why = name + " is not release 11.8 (set RNDN_REFERENCE_TOOLS)";
-    return {};
-  }
-  return path;
+  if (status == 0 && version.find("release " + release) != std::string::npos) return path;
+  why =
+      status != 0 ? "no " + path + " (" + variable + ")" : path + " is not release " + release + " (" + variable + ")";
+  return {};
+}
+inline std::string reference_tool(const std::string& name, std::string& why) {
+  const char* folder = std::getenv("RNDN_REFERENCE_TOOLS");
+  return tool_of(folder ? std::string(folder) + "/" + name : name, "11.8", "RNDN_REFERENCE_TOOLS", why);
+}
+// Of release 13, where RNDN_NEWER_TOOLS says: tools/reference-tools --newer.
+inline std::string newer_tool(const std::string& name, std::string& why) {
+  const char* folder = std::getenv("RNDN_NEWER_TOOLS");
+  if (folder) return tool_of(std::string(folder) + "/" + name, "13.", "RNDN_NEWER_TOOLS", why);
+  why = "no newer " + name + " (RNDN_NEWER_TOOLS)";
+  return {};
 }
 
 }  // namespace rndn::test
