@@ -881,6 +881,20 @@ TypeId gpu_fold(const Call& c) {
   return c.checker.apply(plain);
 }
 
+TypeId gpu_sum_part(const Call& c) {
+  const auto* part = c[1].literal ? std::get_if<std::vector<int64_t>>(&c[1].literal->values) : nullptr;
+  if (!is_exactly(c, 0, B::f64) || !is_exactly(c, 1, B::i64) || !part || part->size() != 1 || part->front() < 0 ||
+      part->front() > 2)
+    return c.checker.mismatch(c, "f64 and one of 0, 1 and 2 as i64");
+  return basic(c, B::i64);
+}
+
+TypeId gpu_sum_of_parts(const Call& c) {
+  for (size_t k = 0; k < 3; ++k)
+    if (!is_exactly(c, k, B::i64)) return c.checker.mismatch(c, "three sums as i64");
+  return basic(c, B::f64);
+}
+
 TypeId gpu_cells(const Call& c) {
   if ((!is_basic(c, 0) && type_of(c, 0).kind != TypeKind::list) || !is_exactly(c, 1, B::i64))
     return c.checker.mismatch(c, "a vector or a list, and the length of each cell as i64");

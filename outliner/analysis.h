@@ -111,7 +111,8 @@ inline constexpr uint32_t cells_tag = 1u << 15;
 // Rewrites groups of main of which only reductions and elements of first rows are asked into reductions that the kernels of their keys do, into
 // `own`, which may be `main` itself, and gives `shapes` what follows from that. `folds` gets the numbers of those groups. False: there are none.
 bool find_sinks(hir::Program& program, const hir::Function& main, ShapeTable& table, DiagnosticSink& sink,
-                const Options& options, Shapes& shapes, hir::Function& own, std::vector<uint32_t>& folds);
+                const Options& options, Shapes& shapes, hir::Function& own, std::vector<uint32_t>& folds,
+                std::vector<uint32_t>& float_folds);
 
 // GPU.fold has code for keys, and for values, of that type.
 bool is_fold_value(hir::Builtin reduce, hir::BasicType type);

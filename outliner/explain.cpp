@@ -443,11 +443,11 @@ Result<std::string> explain(const hir::Program& program, const SourceManager& so
   if (options.joins) find_probes(inlined, main, table, again, options, shapes, main, probes);
   std::vector<TopDecision> tops;
   if (options.tops) find_tops(inlined, main, table, again, shapes, main, tops);
-  std::vector<uint32_t> folds;
+  std::vector<uint32_t> folds, float_folds;
   if (!outlined.folds.empty()) {
     Options as_outlined = options;
     as_outlined.not_folded = outlined.not_folded;
-    find_sinks(inlined, main, table, again, as_outlined, shapes, main, folds);
+    find_sinks(inlined, main, table, again, as_outlined, shapes, main, folds, float_folds);
   }
   Explainer x{inlined, main, sources, outlined, how, shapes, table, {}, {}, {}, {}, {}, {}, {}};
   find_columns(x);

@@ -54,7 +54,7 @@ Outlined run_once(const hir::Program& program, const Options& options, Diagnosti
   std::vector<TopDecision> tops;
   if (options.tops && find_tops(out.program, *main, out.shapes, sink, shapes, inlined, tops)) main = &inlined;
   if (options.sinks && options.mode == Mode::full &&
-      find_sinks(out.program, *main, out.shapes, sink, options, shapes, inlined, out.folds))
+      find_sinks(out.program, *main, out.shapes, sink, options, shapes, inlined, out.folds, out.float_folds))
     main = &inlined;
   outline(*main, shapes, options, out);  // per block: dependencies.cpp with geometry.cpp, then fuse.cpp
   return out;

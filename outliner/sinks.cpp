@@ -9,6 +9,8 @@
 //   s = raze(each(@f, each_right(@index, v, values(g))))
 //                                          t = GPU.fold(v, @f, n, k..); s = compress(there, t)       f: sum, min, max
 //   s = raze(each(@len, values(g)))        t = GPU.fold(k, @len, n, k..); s = compress(there, t)
+//   the same, sum of f64                   p = GPU.sum_part(v, 0), q and r with 1 and 2; s = compress(there,
+//                                          GPU.sum_of_parts(GPU.fold(p, @sum, n, k..), .. q, .. r))
 //   x = index(w, first)                    x = w at the rows `first`
 // `position` is the row's number before any selection: where(m) for keys of compress(m, ..), and compress(m2, where(m))
 // for those of a selection of that. So the first rows of groups are rows of columns, and what the program takes at them
@@ -16,10 +18,11 @@
 // else reads a first row of a selection, the group stays.
 // Groups ascend by their keys, as entries do (docs/horseir.md, "group").
 // Keys are integers, dates and texts of columns, at most six; values are integers of 32 and 64 bits, extremes also
-// dates. How entries are found is the runtime's choice (runtime/run/folds.cpp); what it cannot fold well, many rows that
+// dates, sums also f64, whose parts take any order (libraries/base/numbers/sum_parts.h). Where a number has no such parts, the run notices
+// it, and the program is compiled again without those folds. How entries are found is the runtime's choice (runtime/run/folds.cpp); what it cannot fold well, many rows that
 // look-ups select or more groups than a table is worth, is compiled again without it (runtime/engine.h).
 // Values are followed by their data objects (shapes.cpp). Cost: O(groups x statements).
-// Leaves out: programs with control flow in main, floats, averages, distinct values, variables with several
+// Leaves out: programs with control flow in main, f32, extremes of floats, averages, distinct values, variables with several
 // assignments.
 #include <map>
 
@@ -46,7 +49,7 @@ using hir::Statement;
 using hir::StatementId;
 using hir::VariableId;
 
-constexpr size_t most_keys = 6, most_folds = 16, most_clones = 200;
+constexpr size_t most_keys = 6, most_folds = 16, most_clones = 200, sum_parts = 3;
 // What stands in an entry that no row has: more than any row number (runtime/run/folds.cpp fills tables by bytes).
 constexpr int64_t no_row = 0x7F7F7F7F7F7F7F7F;
 
@@ -60,8 +63,10 @@ struct Sink {
     size_t raze = 0;
     Operand function;
     VariableId values{};
+    bool in_parts = false;  // a sum of floats
   };
   std::vector<Fold> folds;
+  size_t folded = 0;  // how many calls of GPU.fold they are
   std::vector<size_t> picks, dead;  // index(w, first); what nothing reads any more
 };
 
@@ -70,7 +75,7 @@ class Finder : Editing {
   Finder(hir::Program& program, const Function& main, const Options& options, Shapes& shapes, ShapeTable& table)
       : Editing(program, shapes, table), main_(main), options_(options) {}
 
-  bool find(DiagnosticSink& sink, Function& own, std::vector<uint32_t>& folds) {
+  bool find(DiagnosticSink& sink, Function& own, std::vector<uint32_t>& folds, std::vector<uint32_t>& float_folds) {
     if (!read_main(main_)) return false;
     for (size_t place = 0; place < order_.size(); ++place) {
       for (const Value& v : facts(place).results)
@@ -96,6 +101,8 @@ class Finder : Editing {
     source_ = copied ? &main_ : &before_;
     for (const Sink& s : found_) {
       folds.push_back(static_cast<uint32_t>(s.number));
+      if (std::any_of(s.folds.begin(), s.folds.end(), [](const Sink::Fold& f) { return f.in_parts; }))
+        float_folds.push_back(static_cast<uint32_t>(s.number));
       rewrite(own, s);
     }
     size_t first = order_.size();  // that is not what it was
@@ -193,11 +200,15 @@ class Finder : Editing {
     return !is_scalar(table_, s.root);
   }
 
+  bool is_float_sum(Builtin f, BasicType type) const {
+    return f == Builtin::sum && type == BasicType::f64 && !options_.exact_sums;
+  }
+
   // raze(each(@f, ..)) of the object that `each` reads as its operand 1.
   bool find_reduction(Sink& s, size_t each, VariableId values) {
     if (!is_plain(each)) return false;
     const std::optional<Builtin> f = applied_builtin(program_, call(each));
-    if (!f || !is_fold_value(*f, type_of(values))) return false;
+    if (!f || !(is_fold_value(*f, type_of(values)) || is_float_sum(*f, type_of(values)))) return false;
     if (*f != Builtin::len && *f != Builtin::sum && *f != Builtin::min && *f != Builtin::max) return false;
     s.dead.push_back(each);
     bool any = false;
@@ -210,7 +221,8 @@ class Finder : Editing {
         if (!program_.types->is_basic(type)) return false;
         const BasicType result = program_.types->basic_of(type);
         if (result != (*f == Builtin::len ? BasicType::i64 : type_of(values))) return false;
-        s.folds.push_back({at, call(each).operands[0], values});
+        s.folds.push_back({at, call(each).operands[0], values, is_float_sum(*f, type_of(values))});
+        s.folded += s.folds.back().in_parts ? sum_parts : 1;
         any = true;
       }
     }
@@ -295,7 +307,7 @@ class Finder : Editing {
         }
       }
     }
-    return (rows || !s.firsts.empty()) && s.folds.size() <= most_folds && find_picks(s);
+    return (rows || !s.firsts.empty()) && s.folded <= most_folds && find_picks(s);
   }
 
   // The operand `o`, which is as long as the keys or as their columns, at the rows of columns in `row`: a variable of as
@@ -426,8 +438,21 @@ class Finder : Editing {
     for (const Sink::Fold& one : s.folds) {
       made.clear();
       const VariableId target = f.statements[order_[one.raze]].targets[0].variable_id();
-      const VariableId t = fold(made, "fold", operand(f, one.values), one.function,
-                                program_.types->basic_of(f.variables[target].type));
+      VariableId t{};
+      if (one.in_parts) {
+        Operands sums;
+        for (size_t part = 0; part < sum_parts; ++part) {
+          const VariableId p = fresh(f, "part", BasicType::i64);
+          made.push_back(add(f, span, p, Builtin::gpu_sum_part,
+                             {operand(f, one.values), integer(static_cast<int64_t>(part))}));
+          sums.push_back(operand(f, fold(made, "fold", operand(f, p), one.function, BasicType::i64)));
+        }
+        t = fresh(f, "sum", BasicType::f64);
+        made.push_back(add(f, span, t, Builtin::gpu_sum_of_parts, std::move(sums)));
+      } else {
+        t = fold(made, "fold", operand(f, one.values), one.function,
+                 program_.types->basic_of(f.variables[target].type));
+      }
       insert(f, order_[one.raze], false, made);
       becomes(f.expressions[f.statements[order_[one.raze]].value], Builtin::compress,
               {operand(f, there), operand(f, t)});
@@ -464,12 +489,13 @@ class Finder : Editing {
 }  // namespace
 
 bool find_sinks(hir::Program& program, const Function& main, ShapeTable& table, DiagnosticSink& sink,
-                const Options& options, Shapes& shapes, Function& own, std::vector<uint32_t>& folds) {
+                const Options& options, Shapes& shapes, Function& own, std::vector<uint32_t>& folds,
+                std::vector<uint32_t>& float_folds) {
   const bool any = std::any_of(main.expressions.begin(), main.expressions.end(), [](const Expression& e) {
     return e.kind == Expression::call && e.callee.kind == hir::FunctionRef::builtin &&
            e.callee.builtin_id == Builtin::group;
   });
-  return any && Finder(program, main, options, shapes, table).find(sink, own, folds);
+  return any && Finder(program, main, options, shapes, table).find(sink, own, folds, float_folds);
 }
 
 }  // namespace rndn::outliner

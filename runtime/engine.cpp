@@ -261,6 +261,10 @@ std::vector<uint32_t> Engine::Plan::State::take_repeats() {
   return found;
 }
 
+bool Engine::Plan::State::take_without_parts() {
+  return sum_flags && std::exchange(static_cast<uint32_t*>(sum_flags->host)[sums::no_parts], 0) != 0;
+}
+
 bool Engine::Plan::State::take_unsure() {
   if (!sum_flags) return false;
   const bool unsure = sums::must_run_again(static_cast<const uint32_t*>(sum_flags->host));
@@ -442,8 +446,13 @@ Result<std::vector<Value>> Engine::run_whole(Plan& plan, Timings& timings, std::
       for (OperatorSet& set : state_->operators) set.operators->recover();
     }
     repeats = p.take_repeats();
-    unsure = p.take_unsure();
     unfit = std::exchange(p.unfit, {});
+    if (p.take_without_parts()) {
+      const std::vector<uint32_t>& floats = p.compiled.outlined.float_folds;
+      if (floats.empty() && results) results = input_error("`GPU.sum_part` got a number that has no such parts");
+      unfit.insert(unfit.end(), floats.begin(), floats.end());
+    }
+    unsure = p.take_unsure();
     full = p.take_full();
     again = full || unsure || !repeats.empty() || !unfit.empty();
     if (results) ++p.runs;

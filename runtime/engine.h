@@ -17,6 +17,7 @@
 #include "libraries/operators/api.h"
 #include "runtime/compiler/compile.h"
 #include "runtime/device/device.h"
+#include "libraries/base/numbers/sum_parts.h"
 #include "runtime/memory/column_forms.h"
 #include "runtime/reference/reference.h"
 #include "runtime/report.h"
@@ -52,6 +53,7 @@ struct EngineOptions {
   // is faster to store these than to add them where single lanes of a warp have any
   // (H100: `rndn sql ssb/sql/q2.1.sql --data ssb:10 --time`, with `--group sort` 0.73 ms for 1.34).
   uint64_t most_rows_of_selective_folds = 4 << 20;
+  uint64_t most_rows_of_summed_parts = sum_parts::most_summed;  // rows up to which sums of floats are made in kernels that group
   // Groups of so many rows or fewer are sorted, not hashed: launches cost more than both.
   uint64_t hashed_rows = 1 << 17;
   // Slots of the first table for groups whose keys are hashed in a kernel, where nothing says that there are fewer groups.

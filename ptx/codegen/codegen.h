@@ -121,6 +121,7 @@ struct KernelCode {
     };
     std::vector<Table> tables;
     bool selected_by_gathers = false;  // rows are selected by what is looked up or gathered: mostly few are
+    bool sums_parts = false;  // of floats: no more rows than libraries/base/numbers/sum_parts.h says
     uint32_t entry_bytes = 0, shared_bytes = 0;  // of one copy of an entry, and of all: in shared memory
   };
   std::vector<Sink> sinks;

@@ -211,6 +211,7 @@ struct Fold {
   Builtin reduce{};
   BasicType type{};       // of the result
   bool position = false;  // the least position: the values are rows
+  bool part = false;      // a sum of parts of floats (GPU.sum_part), which are often 0
   uint32_t output = 0;    // into Emitter::outputs; UINT32_MAX: nobody reads it
 };
 struct Sink {
@@ -551,6 +552,7 @@ Element mirrored_in_cell(Emitter& e,
 void plan_reduction(Emitter& e, hir::VariableId result, hir::VariableId argument, Builtin builtin,
                     bool argument_masked);
 bool sums_floats(const Emitter& e);  // exactly: such kernels have flags (ptx/sums/exact_sum.h)
+bool sums_parts(const Emitter& e);   // and so have those of parts of sums (ptx/sums/sum_parts.h)
 void start_accumulators(Emitter& e);
 void accumulate(Emitter& e);  // the current item
 // The end of a kernel with reductions or scans: the last block combines, cleans the scratch memory and stores the results.

@@ -381,7 +381,7 @@ void declare_parameters(Emitter& e, std::vector<std::pair<ptx::ParameterOf<U64>,
     out.size = declare(ParameterRole::output_size, out.ordinal, out.type, "out_size");
   }
   if (keeps_state) e.scratch = declare(ParameterRole::scratch, 0, BasicType::i64, "scratch");
-  if (sums_floats(e)) e.sum_flags = declare(ParameterRole::sum_flags, 0, BasicType::i64, "sum_flags");
+  if (sums_floats(e) || sums_parts(e)) e.sum_flags = declare(ParameterRole::sum_flags, 0, BasicType::i64, "sum_flags");
   if (fails) e.error = declare(ParameterRole::error, 0, BasicType::i64, "error");
   e.has_scratch = keeps_state;
   e.has_error = fails;

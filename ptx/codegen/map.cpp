@@ -7,6 +7,7 @@
 #include <numbers>
 
 #include "ptx/codegen/emitter.h"
+#include "ptx/sums/sum_parts.h"
 
 namespace rndn::codegen {
 
@@ -321,6 +322,15 @@ Element element_wise(Emitter& e, Builtin builtin, std::span<const Element> argum
     case Builtin::time_minute:
     case Builtin::time_second:
     case Builtin::time_mill: return calendar_part(e, builtin, x[0], result);
+    case Builtin::gpu_sum_part: {
+      const auto part = static_cast<size_t>(x[1].value.value);
+      return element(result, sums::sum_part(e.b, reg<F64>(in_register(e, x[0])), part, e.sum_flags, active(e, mask)), mask);
+    }
+    case Builtin::gpu_sum_of_parts: {
+      const Reg<S64> parts[] = {reg<S64>(in_register(e, x[0])), reg<S64>(in_register(e, x[1])),
+                                reg<S64>(in_register(e, x[2]))};
+      return element(result, sums::sum_of_parts(e.b, parts, e.b.ld_param(e.sum_flags), active(e, mask)), mask);
+    }
     default:
       if (hir::needs_math(builtin, result)) return math(e, builtin, x, result, mask);
       break;

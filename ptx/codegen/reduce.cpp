@@ -182,6 +182,12 @@ bool sums_floats(const Emitter& e) {
                                            [&](const CellReduction& r) { return of(r.accumulators); });
 }
 
+bool sums_parts(const Emitter& e) {
+  return std::any_of(e.steps.begin(), e.steps.end(), [](const Step& s) {
+    return s.call && (s.builtin == Builtin::gpu_sum_part || s.builtin == Builtin::gpu_sum_of_parts);
+  });
+}
+
 void finish_kernel(Emitter& e) {
   if (e.reductions.empty() && e.scans.empty()) return;
   Builder& b = e.b;

@@ -94,6 +94,11 @@ bool is_position(const Emitter& e, hir::VariableId v) {
   }
 }
 
+bool is_part(const Emitter& e, hir::VariableId v) {
+  return std::any_of(e.steps.begin(), e.steps.end(),
+                     [&](const Step& s) { return s.target == v && s.call && s.builtin == Builtin::gpu_sum_part; });
+}
+
 Reg<U32> word32(Emitter& e, const Sink& sink, uint32_t word) { return e.b.cvt<U32>(e.b.ld_param(sink.words[word])); }
 
 // Of the block: copies of all entries, and where the sink's part of shared memory begins.
@@ -169,6 +174,8 @@ void add_to_global(Emitter& e, const Sink& sink, const Fold& f, Reg<U32> entry, 
     b.red<U64>(atomic_of(f), Space::global, at, b.xor_(Builder::as<U64>(x.wide), uint64_t{1} << 63));
   else if (sink.hashed() && f.reduce != Builtin::sum)
     b.red<U32>(atomic_of(f), Space::global, at, b.xor_(Builder::as<U32>(x.narrow), 1u << 31));
+  else if (f.part)
+    b.when(b.setp(Compare::ne, x.wide, 0)).red<U64>(AtomicOp::add, Space::global, at, Builder::as<U64>(x.wide));
   else if (bytes == 8)
     b.red<S64>(atomic_of(f), Space::global, at, x.wide);
   else
@@ -192,18 +199,24 @@ void add_to_block(Emitter& e, const Sink& sink, const Place& p, Reg<U32> entry, 
   Reg<U32> slot = b.mad_lo(entry, p.copies, b.and_(e.tid, b.sub(p.copies, 1)));
   uint32_t before = 0;
   Reg<U32> high;  // of a sum whose low word was added
+  LabelId next{};  // behind a part of a sum that is 0
   for (const Words& w : arrays_of(sink)) {
     const Fold& f = *w.fold;
     const Contribution& x = items[static_cast<size_t>(w.fold - sink.folds.data())];
     const Address at(slot_address(e, p, before, slot, w.bytes));
     before += w.bytes;
     if (w.part == Words::low) {
+      if (f.part) {
+        next = b.label();
+        b.when(b.setp(Compare::eq, x.wide, 0)).bra(next);
+      }
       auto [low, upper] = b.unpack(Builder::as<U64>(x.wide));
       Reg<U32> old = b.atom<U32>(AtomicOp::add, Space::shared, at, low);
       Reg<Pred> carry = b.setp(Compare::lt, b.add(old, low), low);
       high = b.add(upper, b.selp(b.constant<U32>(1u), 0u, carry));
     } else if (w.part == Words::high) {
       b.when(b.setp(Compare::ne, high, 0u)).red<U32>(AtomicOp::add, Space::shared, at, high);
+      if (f.part) b.bind(next);
     } else if (f.reduce == Builtin::len) {
       b.red<U32>(AtomicOp::add, Space::shared, at, 1u);
     } else if (f.position) {
@@ -290,6 +303,7 @@ void plan_fold(Emitter& e, const Step& step) {
                          .reduce = reduce,
                          .type = step.result,
                          .position = reduce == Builtin::min && is_position(e, values),
+                         .part = is_part(e, values),
                          .output = unread});
 }
 
@@ -309,6 +323,7 @@ void place_sinks(Emitter& e) {
         if (e.outputs[o].kind != Output::folded || e.outputs[o].variable != f.result) continue;
         if (f.output != unread) return refuse(e, "a GPU.fold that is two results", none<hir::StatementId>());
         f.output = o;
+        code.sums_parts |= f.part;
         const bool min = f.reduce == Builtin::min, max = f.reduce == Builtin::max;
         code.tables.push_back({.result = e.outputs[o].ordinal,
                                .fill = min ? uint8_t{0x7F} : max ? uint8_t{0x80} : uint8_t{0},

@@ -32,6 +32,7 @@ enum Flag : uint32_t {
   unsure,    // a result is one of two neighbours
   infinite,  // a result is infinite or NaN
   huge,      // a finite number was added that is large enough for sums to overflow
+  no_parts,  // a number is not what its parts add up to (sum_parts.h): such sums are wrong
   flags
 };
 inline constexpr uint64_t flag_bytes = 4 * flags + 4;

@@ -5,6 +5,7 @@
 #include <limits>
 
 #include "libraries/base/numbers/running_sums.h"
+#include "libraries/base/numbers/sum_parts.h"
 #include "runtime/reference/builtins.h"
 #include "runtime/reference/exact_sum.h"
 
@@ -27,6 +28,41 @@ ExactSum exact_sum(const Value& x) {
   ExactSum total;
   for (uint64_t i = 0; i < x.size; ++i) total.add(static_cast<double>(x.as<T>()[i]));
   return total;
+}
+
+// GPU.sum_part(x, k): part k of every number (libraries/base/numbers/sum_parts.h).
+Result<Value> sum_part(Context&, Arguments a) {
+  const Value &x = a[0], &k = a[1];
+  if (!x.is_vector() || x.type != BasicType::f64 || !k.is_vector() || k.type != BasicType::i64 || k.size != 1 ||
+      k.as<int64_t>()[0] < 0 || k.as<int64_t>()[0] >= sum_parts::count)
+    return input_error("`GPU.sum_part` is not defined for {} and {}", describe(x), describe(k));
+  const auto part = static_cast<size_t>(k.as<int64_t>()[0]);
+  std::vector<int64_t> out;
+  for (const double e : elements<double>(x)) {
+    const auto whole = [&](size_t p) { return std::trunc(std::ldexp(e, -sum_parts::lowest[p])); };
+    if (!(std::fabs(e) < std::ldexp(1.0, sum_parts::limit)) || std::ldexp(whole(2), sum_parts::lowest[2]) != e)
+      return input_error("`GPU.sum_part` got {}, which has no such parts", e);
+    out.push_back(static_cast<int64_t>(part == 0 ? whole(0) : whole(part) - std::ldexp(whole(part - 1), sum_parts::bits)));
+  }
+  return make<int64_t>(BasicType::i64, out);
+}
+
+// GPU.sum_of_parts(a, b, c): the sum of which those are the sums of parts 0, 1 and 2, rounded once.
+Result<Value> sum_of_parts(Context&, Arguments a) {
+  for (const Value& v : a)
+    if (!v.is_vector() || v.type != BasicType::i64 || v.size != a[0].size)
+      return input_error("`GPU.sum_of_parts` is not defined for {}", describe(v));
+  std::vector<double> out;
+  for (uint64_t i = 0; i < a[0].size; ++i) {
+    ExactSum sum;
+    for (size_t p = 0; p < sum_parts::count; ++p) {
+      const int64_t e = a[p].as<int64_t>()[i];
+      sum.add(std::ldexp(static_cast<double>(e >> 32), 32 + sum_parts::lowest[p]));
+      sum.add(std::ldexp(static_cast<double>(e & 0xffffffff), sum_parts::lowest[p]));
+    }
+    out.push_back(sum.rounded<double>());
+  }
+  return make<double>(BasicType::f64, out);
 }
 
 Result<Value> sum(Context& context, Arguments a) {
@@ -167,6 +203,8 @@ std::span<const BuiltinEntry> reduction_builtins() {
                                              {"avg", avg},
                                              {"min", extreme<true>},
                                              {"max", extreme<false>},
+                                             {"GPU.sum_part", sum_part},
+                                             {"GPU.sum_of_parts", sum_of_parts},
                                              {"scan_sum", scan_sum},
                                              {"scan_min", scan_extreme<true>},
                                              {"scan_max", scan_extreme<false>},

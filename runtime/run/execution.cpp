@@ -6,6 +6,7 @@
 #include <cstring>
 
 #include "frontend/builtins.h"
+#include "ptx/sums/exact_sum.h"
 #include "runtime/data/tables.h"
 
 namespace rndn::runtime {
@@ -546,8 +547,18 @@ void Run::note_lookups_without_table(hir::FunctionId function) {
   }
 }
 
+// The interpreter has an error for numbers without parts: the program is compiled again without folds of floats.
+void Run::note_parts_without_kernel(hir::FunctionId function) {
+  if (plan_.compiled.outlined.float_folds.empty()) return;
+  for (const hir::Expression& e : program().functions[function].expressions.raw())
+    if (e.kind == hir::Expression::call && e.callee.kind == hir::FunctionRef::builtin &&
+        e.callee.builtin_id == hir::Builtin::gpu_sum_part)
+      static_cast<uint32_t*>(plan_.sum_flags->host)[sums::no_parts] = 1;
+}
+
 Result<void> Run::interpret(const Step& s) {
   note_lookups_without_table(s.function);
+  note_parts_without_kernel(s.function);
   ASSIGN_OR_RETURN(std::vector<ItemPtr> inputs, items(s.inputs));
   ASSIGN_OR_RETURN(std::vector<Value> values, call(s.function, inputs));
   for (size_t i = 0; i < s.outputs.size() && i < values.size(); ++i)

@@ -87,6 +87,7 @@ class Run {
   Result<void> fall_back(const Step& s, std::string_view reason, Arguments arguments = Arguments::fine);
   Result<void> builtin(const Step& s);  // on the reference interpreter
   void note_lookups_without_table(hir::FunctionId function);
+  void note_parts_without_kernel(hir::FunctionId function);
   Result<void> interpret(const Step& s);
   Result<std::vector<Value>> call(hir::FunctionId function, const std::vector<ItemPtr>& inputs);
   // Waits for all launches so far and checks the error words. The time that they ran is taken from the phase that waits.

@@ -43,6 +43,8 @@ uint64_t span_of(const Bounds& b) { return static_cast<uint64_t>(b.max) - static
 std::string_view Run::fold_way(const codegen::KernelCode::Sink& sink, const FoldInput& in, FoldWay& way) const {
   if (sink.selected_by_gathers && in.elements > plan_.options.most_rows_of_selective_folds)
     return "look-ups select its rows, mostly few of many";
+  if (sink.sums_parts && in.elements > plan_.options.most_rows_of_summed_parts)
+    return "its sums of floats have more rows than their parts can add up";
   std::vector<Bounds> keys;
   for (size_t k = 0; k < sink.keys.size(); ++k) {
     Bounds b = in.bounds[index(sink.keys[k])].bounds;

@@ -197,6 +197,8 @@ struct Engine::Plan::State {
   bool stays_whole = false;  // ranges were asked for, and no table can be cut
   // The numbers of those joins, whose words are zero again then.
   std::vector<uint32_t> take_repeats();
+  // Whether results are wrong since a number had no parts to sum, which is known no more then; to be asked before take_unsure.
+  bool take_without_parts();
   // Whether results may be wrong for want of bits in sums of floats, whose flags are zero again then.
   bool take_unsure();
   // Whether results are wrong since a table of hashed keys had become too small. The next run waits for their numbers.

@@ -161,6 +161,12 @@ TEST(Rules, ResultTypes) {
       {"a:date, b:i64", "@GPU.fold(a, @sum, 0:i64, b)", "error"},
       {"a:date, b:i64", "@GPU.fold(b, @avg, 0:i64, a)", "error"},
       {"a:f64, b:i64", "@GPU.fold(b, @len, 0:i64, a)", "error"},
+      {"a:f64, b:i64", "@GPU.sum_part(a, 2:i64)", "i64"},
+      {"a:f64, b:i64", "@GPU.sum_part(a, 3:i64)", "error"},
+      {"a:f64, b:i64", "@GPU.sum_part(a, b)", "error"},
+      {"a:f32, b:i64", "@GPU.sum_part(a, 0:i64)", "error"},
+      {"a:f64, b:i64", "@GPU.sum_of_parts(b, b, b)", "f64"},
+      {"a:f64, b:i64", "@GPU.sum_of_parts(b, a, b)", "error"},
       {"a:i32, b:sym", "@take(a, b)", "sym"},
       {"a:f32, b:sym", "@drop(a, b)", "error"},
       {"a:i64, b:bool", "@vector(a, b)", "bool"},
@@ -370,8 +376,8 @@ TEST(Builtins, MathFunctionsAreThoseThatTheGpuHasNoInstructionFor) {
 
 TEST(Builtins, TableHoldsTheFactsOfTheSpecification) {
   EXPECT_EQ(builtin_names().size(), 119u);
-  EXPECT_EQ(gpu_names().size(), 27u);
-  EXPECT_EQ(builtin_count(), 146u);
+  EXPECT_EQ(gpu_names().size(), 29u);
+  EXPECT_EQ(builtin_count(), 148u);
   Builtin b;
   EXPECT_TRUE(find_builtin("enlist", b) && b == Builtin::list);
   EXPECT_TRUE(find_builtin("index_assign", b) && b == Builtin::index_a);

@@ -22,6 +22,7 @@ constexpr const char* load = R"(
     v:i64 = check_cast(@column_value(f, `v:sym), i64);
     w:i32 = check_cast(@column_value(f, `w:sym), i32);
     x:f64 = check_cast(@column_value(f, `x:sym), f64);
+    half:f32 = check_cast(@column_value(f, `half:sym), f32);
     r:i64 = check_cast(@column_value(f, `r:sym), i64);
     y:i32 = check_cast(@column_value(d, `y:sym), i32);
 )";
@@ -117,7 +118,32 @@ TEST(Sinks, SumsAreOfTheTypeOfTheirValues) {
   EXPECT_THAT(c.kernel(1), HasSubstr("s:i32 = @compress("));
 }
 
-// Floats, averages, distinct values and lists of values are no folds; nor are keys of floats.
+// Sums of f64 are sums of three integers, unless floats need more bits than these have.
+TEST(Sinks, SumsOfFloatsAreSumsOfTheirParts) {
+  const std::string body = std::string("g:? = @group(k); rows:? = @values(g); e:? = @each_right(@index, x, rows);") +
+                           "e2:? = @each(@sum, e); s:? = @raze(e2); z:? = @list(s); return z;";
+  test::Compiled c;
+  outline(c, body);
+  EXPECT_THAT(c.outlined.folds, ElementsAre(0));
+  EXPECT_THAT(c.outlined.float_folds, ElementsAre(0));
+  ASSERT_EQ(c.outlined.kernels.size(), 2u) << c.main();
+  for (const char* part : {"part_5:i64 = @GPU.sum_part(x, 0:i64)", "part_7:i64 = @GPU.sum_part(x, 1:i64)",
+                           "part_9:i64 = @GPU.sum_part(x, 2:i64)", "@GPU.fold(part_5, @sum, 0:i64, k)"})
+    EXPECT_THAT(c.kernel(0), HasSubstr(part));
+  EXPECT_THAT(c.kernel(1), HasSubstr(":f64 = @GPU.sum_of_parts(fold_6, fold_8, fold_10)"));
+
+  for (const bool exact : {false, true}) {
+    Options options;
+    options.exact_sums = exact;
+    if (!exact) options.not_folded = {0};
+    test::Compiled stays;
+    outline(stays, body, options);
+    EXPECT_THAT(stays.outlined.folds, IsEmpty());
+    EXPECT_THAT(stays.outlined.float_folds, IsEmpty());
+  }
+}
+
+// Averages, sums of f32, extremes of floats, distinct values and lists of values are no folds; nor are keys of floats.
 TEST(Sinks, OtherReductionsStay) {
   const auto group = [](const char* key, const char* values, const char* f) {
     return fmt::format(
@@ -125,7 +151,7 @@ TEST(Sinks, OtherReductionsStay) {
         "s:? = @raze(e2); z:? = @list(s); return z;",
         key, values, f);
   };
-  const std::string bodies[] = {group("k", "x", "sum"), group("k", "v", "avg"), group("x", "v", "sum"),
+  const std::string bodies[] = {group("k", "x", "max"), group("k", "half", "sum"), group("k", "v", "avg"), group("x", "v", "sum"),
                                 "g:? = @group(k); rows:? = @values(g); e:? = @each_right(@index, v, rows);"
                                 "z:? = @list(e); return z;"};
   for (const std::string& body : bodies) {

@@ -475,6 +475,21 @@ void folds(std::vector<Case>& out) {
     }
 }
 
+void parts_of_sums(std::vector<Case>& out) {
+  for (int part : {0, 1, 2})
+    out.push_back({Builtin::gpu_sum_part,
+                   {BasicType::f64},
+                   fmt::format("$r:? = @GPU.sum_part(f64_b, {0}:i64); $x:? = @mul(f64_b, 1.01:f64); "
+                               "$y:? = @GPU.sum_part($x, {0}:i64);",
+                               part),
+                   {"r", "y"}});
+  out.push_back({Builtin::gpu_sum_of_parts,
+                 {BasicType::i64},
+                 "$x:? = @mul(i64_d, 68719476735:i64); $y:? = @mul(i64_p, 1234567890123:i64); "
+                 "$r:? = @GPU.sum_of_parts(i64_d, $x, $y); $s:? = @GPU.sum_of_parts($y, i64_q, $x);",
+                 {"r", "s"}});
+}
+
 void operators(std::vector<Case>& out) {
   for (BasicType t : all_types()) {
     const std::string x = column(t, 'a'), d = column(t, 'd');
@@ -572,7 +587,8 @@ struct Family {
   void (*cases)(std::vector<Case>&);
 };
 constexpr Family families[] = {{"unary", unary},         {"binary", binary},       {"reductions", reductions}, {"scans", scans},
-                               {"selection", selection}, {"folds", folds},           {"operators", operators},   {"cells", cells}};
+                               {"selection", selection}, {"folds", folds},           {"parts", parts_of_sums},
+                               {"operators", operators}, {"cells", cells}};
 
 // --- What has no GPU code -------------------------------------------------------------------------------------------------------
 
