@@ -93,6 +93,13 @@ bool flatten_lists(hir::Program& program, const hir::Function& main, ShapeTable&
 bool find_group_forms(hir::Program& program, const hir::Function& main, ShapeTable& table, DiagnosticSink& sink,
                       const Options& options, Shapes& shapes, hir::Function& own);
 
+// --- group_orders.cpp ---------------------------------------------------------------------------------------------------------
+
+// Takes out orders of groups by their keys, which they come in, into `own`, which may be `main` itself, and gives `shapes` what follows
+// from that. False: there are none.
+bool find_group_orders(hir::Program& program, const hir::Function& main, ShapeTable& table, DiagnosticSink& sink,
+                       Shapes& shapes, hir::Function& own);
+
 // --- group_cells.cpp ----------------------------------------------------------------------------------------------------------
 
 // Rewrites element-wise work on cells that groups gather, as work on columns, into `own`, which may be `main` itself, and

@@ -439,6 +439,11 @@ Result<std::string> explain(const hir::Program& program, const SourceManager& so
   ShapeTable table;
   DiagnosticSink again;
   Shapes shapes = analyse_shapes(inlined, main, table, again);
+  // What pipeline.cpp makes of main before it is outlined.
+  while (options.tops && find_group_forms(inlined, main, table, again, options, shapes, main)) {
+  }
+  if (options.tops) find_group_orders(inlined, main, table, again, shapes, main);
+  if (options.lists) find_group_cells(inlined, main, table, again, shapes, main);
   std::vector<uint32_t> probes;
   if (options.joins) find_probes(inlined, main, table, again, options, shapes, main, probes);
   std::vector<TopDecision> tops;

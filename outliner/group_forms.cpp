@@ -10,7 +10,7 @@
 //   index(s, b), index(o, b)                 index(x, first), first
 //   index(scan_f(s, t), e)                   raze(each(@f, each_right(@index, x, rows)))           f: sum, min, max
 //   plus(minus(e, b), 1)                     raze(each(@len, rows))
-// Groups ascend by their keys as sorted rows do, but for text, whose order is looked up among the first rows then. Keys
+// Groups ascend by their keys as sorted rows do; the run is told that they must (Outlined::groups_ascend). Keys
 // are integers, dates and texts, which are equal where they are not unequal: NaN would be a run of its own. Sums of
 // floats become exact ones, rounded once, which docs/horseir.md allows ("scan_sum"). An order of which anything else is read stays, and with it all of its
 // runs.
@@ -245,8 +245,8 @@ class GroupForms : Editing {
   struct Group {
     StatementId order = nowhere;
     std::vector<VariableId> keys;
-    bool text = false, made = false;
-    VariableId first{}, rows{}, at{};  // `at`: where groups come in the order of their keys
+    bool made = false;
+    VariableId first{}, rows{};
   };
 
   bool runs(size_t place, std::optional<Function>& own) {
@@ -286,7 +286,6 @@ class GroupForms : Editing {
   bool add_key(Group& g, const Operand& o) const {
     const std::optional<VariableId> k = root(o);
     if (!k || !is_key(*k)) return false;
-    g.text |= hir::is_text(*basic_of(*k));
     g.keys.push_back(*k);
     return true;
   }
@@ -375,17 +374,6 @@ class GroupForms : Editing {
     const VariableId g = emit(f, more, Builtin::group, dict_type(), {columns});
     group_.first = emit(f, more, Builtin::keys, i64, {operand(f, g)});
     group_.rows = emit(f, more, Builtin::values, program_.types->list(i64), {operand(f, g)});
-    if (group_.text) {
-      Operands firsts;
-      std::vector<TypeId> types;
-      for (VariableId k : group_.keys) {
-        types.push_back(f.variables[k].type);
-        firsts.push_back(operand(f, emit(f, more, Builtin::index, types.back(), {operand(f, k), first(f)})));
-      }
-      const VariableId list = emit(f, more, Builtin::list, program_.types->tuple(types), std::move(firsts));
-      const Operand up = literal({.type = basic(BasicType::boolean), .values = std::vector<int64_t>{1}});
-      group_.at = emit(f, more, Builtin::order, i64, {operand(f, list), up});
-    }
     insert(f, group_.order, false, more);
   }
   Operand first(const Function& f) const { return operand(f, group_.first); }
@@ -471,20 +459,10 @@ class GroupForms : Editing {
   // The statement's value is that call, of a number per group, or the first rows themselves.
   bool instead(StatementId id, Function& f, Builtin b, Operands operands) {
     const hir::ExpressionId value = main_.statements[id].value;
-    Operand all = operands.empty() ? first(f) : Operand{};
-    if (group_.text) {
-      if (!operands.empty()) {
-        std::vector<StatementId> more;
-        span_ = main_.statements[id].span;
-        const TypeId type = f.variables[main_.statements[id].targets[0].variable_id()].type;
-        all = operand(f, emit(f, more, b, type, std::move(operands)));
-        insert(f, id, false, more);
-      }
-      becomes(f.expressions[value], Builtin::index, {all, operand(f, group_.at)});
-    } else if (operands.empty()) {
+    if (operands.empty()) {
       f.expressions[value].kind = Expression::operand;
       f.expressions[value].callee = {};
-      f.expressions[value].operands = {all};
+      f.expressions[value].operands = {first(f)};
     } else {
       becomes(f.expressions[value], b, std::move(operands));
     }

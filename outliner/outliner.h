@@ -119,6 +119,7 @@ struct Outlined {
   // Numbers of the groups that are reductions of kernels: GPU.fold. All of one number stand in one kernel.
   std::vector<uint32_t> folds;
   std::vector<uint32_t> float_folds;  // of these, those that sum floats: `program` is right only where all numbers have parts (GPU.sum_part)
+  bool groups_ascend = false;  // `program` relies on groups that come by their keys
   // Calls on cells became calls on vectors (outliner/lists): where one fails, the program as it was says what is wrong.
   bool flattened = false;
   std::vector<uint32_t> not_folded;  // that stayed, as the options say and because they did not fit one kernel

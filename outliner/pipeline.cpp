@@ -42,8 +42,14 @@ Outlined run_once(const hir::Program& program, const Options& options, Diagnosti
   if (sink.has_errors()) return out;
   if (options.joins && find_enums(out.program, *main, out.shapes, sink, shapes, inlined)) main = &inlined;
   // What one makes a group, the next may see as one.
-  while (options.tops && find_group_forms(out.program, *main, out.shapes, sink, options, shapes, inlined))
+  while (options.tops && find_group_forms(out.program, *main, out.shapes, sink, options, shapes, inlined)) {
     main = &inlined;
+    out.groups_ascend = true;
+  }
+  if (options.tops && find_group_orders(out.program, *main, out.shapes, sink, shapes, inlined)) {
+    main = &inlined;
+    out.groups_ascend = true;
+  }
   if (options.lists && find_group_cells(out.program, *main, out.shapes, sink, shapes, inlined)) main = &inlined;
   if (options.lists && flatten_lists(out.program, *main, out.shapes, sink, options, shapes, inlined)) {
     main = &inlined;

@@ -310,9 +310,11 @@ Result<std::unique_ptr<Engine::Plan>> Engine::plan(const Compiled& compiled, con
 }
 
 Result<std::unique_ptr<Engine::Plan>> Engine::make_plan(const Compiled& compiled, const SourceManager& sources,
-                                                        const EngineOptions& options, Timings& timings) {
+                                                        const EngineOptions& asked, Timings& timings) {
   RETURN_IF_ERROR(state_->check_device());
   auto scope = timings.measure(Phase::overhead, "plan");
+  EngineOptions options = asked;
+  options.operators.ordered |= compiled.outlined.groups_ascend;
   auto plan = std::unique_ptr<Plan>(new Plan());
   plan->state_ = std::make_unique<Plan::State>(compiled, sources, options, *state_);
   Plan::State& p = *plan->state_;

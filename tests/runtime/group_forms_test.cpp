@@ -1,10 +1,11 @@
 // Runs of sorted rows and distinct values as groups (outliner/group_forms.cpp), and element-wise work on the cells of
-// groups as work on columns (outliner/group_cells.cpp): random programs of that kind,
+// groups as work on columns (outliner/group_cells.cpp), and orders that groups have anyhow (outliner/group_orders.cpp): random programs of that kind,
 // of which a part says something else, give the same with and without them on the reference interpreter, and the same on
 // the simulator. Floats are quarters, so that sums are exact however they are added. RNDN_RANDOM_SEEDS=N: so many
 // programs.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cstdlib>
 #include <random>
 
@@ -31,8 +32,8 @@ class Generator {
   q:bool = @gt(v, 6:i64);
 )",
                         rows[pick(5)], pick(2) ? "geq" : "neq", pick(3) ? 0 : 100, 1 + pick(6), 2 + pick(3));
-    const int kind = pick(7);
-    kind == 0 ? distinct() : kind == 1 ? cells() : runs();
+    const int kind = pick(9);
+    kind == 0 ? distinct() : kind == 1 ? cells() : kind <= 3 ? ordered() : runs();
     std::string types = "?", results = results_[0];
     for (size_t k = 1; k < results_.size(); ++k) types += ", ?", results += ", " + results_[k];
     return fmt::format("module m {{\n import Builtin.*;\n def main() : {} {{\n{}  return {};\n }}\n}}\n", types, text_,
@@ -52,6 +53,42 @@ class Generator {
     return name;
   }
   void result(const std::string& name) { results_.push_back(name); }
+
+  // Groups, put in the order of their keys, or of something like them.
+  void ordered() {
+    const char* columns[] = {"n1", "u", "tx", "q", "v"};
+    std::vector<std::string> of, keys, at;
+    for (int n = 1 + pick(3); n-- > 0;) {
+      of.push_back(columns[pick(5)]);
+      keys.push_back(pick(3) || of.back() == "tx" || of.back() == "q" ? of.back() : let(fmt::format("@mod({}, 3:i64)", of.back())));
+    }
+    const auto list = [&](const std::vector<std::string>& names) {
+      return names.size() == 1 ? names[0] : let(fmt::format("@list({})", fmt::join(names, ", ")));
+    };
+    const std::string g = let(fmt::format("@group({})", list(keys))), first = let(fmt::format("@keys({})", g)),
+                      rows = let(fmt::format("@values({})", g));
+    for (size_t k = 0; k < keys.size(); ++k) {
+      const bool derived = keys[k] != of[k] && pick(2);
+      const std::string x = let(fmt::format("@index({}, {})", rarely() ? "v" : derived ? of[k] : keys[k], first));
+      at.push_back(derived ? let(fmt::format("@mod({}, {}:i64)", x, rarely() ? 2 : 3)) : x);
+    }
+    std::vector<std::string> by(at.begin(), at.begin() + 1 + pick(static_cast<int>(at.size())));
+    if (pick(6) == 0) std::reverse(by.begin(), by.end());
+    std::string ways = pick(6) ? "1" : "0";
+    if (by.size() > 1 && pick(2))
+      for (size_t k = 1; k < by.size(); ++k) ways += pick(9) ? ", 1" : ", 0";
+    const std::string o = let(fmt::format("@order({}, {}:bool)", list(by), ways.size() > 1 ? "(" + ways + ")" : ways));
+    const std::string lengths = let(fmt::format("@each(@len, {})", rows)), n = let(fmt::format("@raze({})", lengths));
+    const std::string cells = let(fmt::format("@each_right(@index, w, {})", rows)), sums = let(fmt::format("@each(@sum, {})", cells)),
+                      s = let(fmt::format("@raze({})", sums));
+    for (const std::string& x : at) result(let(fmt::format("@index({}, {})", x, o)));
+    result(let(fmt::format("@index({}, {})", n, o)));
+    const std::string in_order = let(fmt::format("@index({}, {})", s, o));
+    result(pick(2) ? in_order : let(fmt::format("@scan_sum({}, {})", in_order, let(fmt::format("@gt({}, 2.0:f64)", in_order)))));
+    if (pick(2)) result(let(fmt::format("@index({}, {})", let(fmt::format("@index({}, {})", first, o)), let(fmt::format("@range({})", let(fmt::format("@len({})", o)))))));
+    if (rarely()) result(o);
+    if (rarely()) result(let(fmt::format("@index(w, {})", o)));
+  }
 
   void distinct() {
     const char* columns[] = {"n1", "u", "tx", "q", "v", "w"};
@@ -176,11 +213,13 @@ TEST(GroupForms, GiveWhatRunsGive) {
   const char* seeds = std::getenv("RNDN_RANDOM_SEEDS");
   const uint64_t last = seeds ? std::strtoull(seeds, nullptr, 10) : 1500;
   const rndn::test::NoTables tables;
-  size_t programs = 0, groups = 0;
+  size_t programs = 0, groups = 0, orders = 0;
   for (uint64_t seed = 0; seed < last; ++seed) {
     const std::string text = Generator(seed).make();
     std::string got[2];
     bool grouped = false;
+    bool relies = false;
+    size_t ordered[2] = {};
     for (const bool with : {false, true}) {
       SourceManager sources;
       DiagnosticSink sink;
@@ -192,14 +231,18 @@ TEST(GroupForms, GiveWhatRunsGive) {
       ASSERT_FALSE(sink.has_errors()) << render(sink, sources) << text;
       const std::string made = print(outlined.program, true);
       grouped |= made.find("@group(") != std::string::npos || made.find("@GPU.fold(") != std::string::npos;
+      for (size_t at = 0; (at = made.find("@order(", at)) != made.npos; ++at) ++ordered[with];
+      relies |= with && outlined.groups_ascend;
       got[with] = said(reference::run(outlined.program, tables, sources, nullptr));
     }
+    orders += relies && text.find("@group(") != text.npos && ordered[1] < ordered[0];
     ++programs;
     groups += grouped;
     ASSERT_EQ(got[1], got[0]) << "seed " << seed << "\n" << text;
   }
-  std::printf("%zu programs, %zu with a group\n", programs, groups);
+  std::printf("%zu programs, %zu with a group, %zu without an order that they had\n", programs, groups, orders);
   EXPECT_GE(groups, last / 3);
+  EXPECT_GE(orders, last / 12);
 }
 
 // What is in order is what it was when it was put in order.
@@ -304,6 +347,7 @@ TEST(GroupForms, WorkOnCellsThatAreReduced) {
 
 TEST(GroupForms, OnTheDevice) {
   const rndn::test::NoTables tables;
+  int hashed = 0;
   for (uint64_t seed = 0; seed < 40; ++seed) {
     const std::string text = Generator(seed).make();
     SourceManager sources;
@@ -315,13 +359,17 @@ TEST(GroupForms, OnTheDevice) {
     ASSERT_TRUE(compiled.ok()) << compiled.error().message << text;
     auto device = open_simulator(options.target);
     Engine engine(**device, tables);
-    auto plan = engine.plan(*compiled, sources, {.allow_fallback = false}, timings);
+    EngineOptions how{.allow_fallback = false};
+    // Groups that are hashed come in any order, unless the program was made to rely on it.
+    if (compiled->outlined.groups_ascend) how.operators.group = operators::Options::Group::hash, ++hashed;
+    auto plan = engine.plan(*compiled, sources, how, timings);
     ASSERT_TRUE(plan.ok()) << plan.error().message << text;
     ASSERT_EQ(said(engine.run(**plan, timings, nullptr, nullptr, nullptr)),
               said(reference::run(compiled->program, tables, sources, nullptr)))
         << "seed " << seed << "\n"
         << text;
   }
+  EXPECT_GE(hashed, 10);
 }
 
 }  // namespace
