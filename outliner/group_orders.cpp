@@ -114,6 +114,9 @@ class GroupOrders : Editing {
     if (x.kind != y.kind || casts_of(of_a) != casts_of(of_k) || x.operands.size() != y.operands.size()) return false;
     if (x.kind == Expression::call) {
       if (!b || b != called_builtin(work_, statement(of_k))) return false;
+      if (*b == Builtin::index)  // of one vector, at places that are made alike
+        return maker(x.operands[0]) != nowhere && maker(x.operands[0]) == maker(y.operands[0]) &&
+               is_at(x.operands[1], y.operands[1], first, steps + 1);
       const hir::BuiltinRow& row = hir::row(*b);
       if (row.device != hir::Device::gpu || row.geometry != hir::GeometryRule::result || row.sync_in != 0 ||
           *b == Builtin::reverse ||

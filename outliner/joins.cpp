@@ -7,6 +7,7 @@
 //   l = index(pairs, 0)               l = compress(hit, row)
 //   r = index(pairs, 1)               r = where(hit)
 //   v = index(w, r)                   v = compress(hit, w)            w: as long as the right side
+//   v = index(w, index(r, f))         v = index(u, f), where there is a u = index(w, r)
 //   v = index(w, compress(m, r))      v = compress(m, compress(hit, w))
 //   m = member(x, y)                  row = GPU.probe(-1, y, x); m = geq(row, 0)
 //   i = index_of(x, y)                row, hit as for member; i = select(hit, row, len(y))
@@ -55,8 +56,16 @@ struct Join {
   struct Pick {
     StatementId at{};                // index(w, right rows)
     std::vector<VariableId> masks;  // that those right rows were selected by, one after the other
+    ObjectId of{};                  // w
+    Operand target;
   };
   std::vector<Pick> picks;
+  struct Again {
+    StatementId at{};  // index(w, index(right rows, f)), where the pick of w is there already
+    Operand picked, f;
+  };
+  std::vector<Again> again;
+  std::vector<StatementId> moved;  // index(right rows, f)
 };
 
 class JoinFinder : Editing {
@@ -184,6 +193,7 @@ class JoinFinder : Editing {
     const ObjectId pairs = facts(join.place).results[0].object;
     std::map<ObjectId, std::vector<VariableId>> right_rows;  // and what selected them
     std::set<ObjectId> picked;  // at them
+    std::map<ObjectId, std::pair<std::vector<VariableId>, Operand>> moved;  // index(right rows, f), by what selected those rows
     bool once = false;          // how often a row is among them matters
     for (size_t at = join.place + 1; at < order_.size(); ++at) {
       const StatementFacts& f = facts(at);
@@ -207,13 +217,27 @@ class JoinFinder : Editing {
         if (is_row && is_index) picked.insert(f.results[0].object);
       }
       if (f.operands.size() != 2 || !gives_variable(at)) continue;
+      const auto fixed = [&](const Operand& o) { return o.kind == Operand::variable && writers_of(o.variable_id()) == 1; };
+      const Operand target{.kind = Operand::variable, .id = statement(at).targets[0].id, .name = statement(at).targets[0].name};
+      if (const auto from = right_rows.find(f.operands[0].object);
+          is_index && from != right_rows.end() && fixed(call(at).operands[1])) {
+        moved[f.results[0].object] = {from->second, call(at).operands[1]};
+        join.moved.push_back(order_[at]);
+      }
+      if (const auto by = moved.find(f.operands[1].object); is_index && by != moved.end() && fixed(target)) {
+        const auto pick = std::find_if(join.picks.begin(), join.picks.end(), [&](const Join::Pick& p) {
+          return p.of == f.operands[0].object && p.masks == by->second.first && fixed(p.target);
+        });
+        if (pick != join.picks.end()) join.again.push_back({order_[at], pick->target, by->second.second});
+        continue;
+      }
       const auto rows = right_rows.find(f.operands[1].object);
       if (rows == right_rows.end()) continue;
       const Operand& first = call(at).operands[0];
       if (first.kind != Operand::variable) continue;
       if (is_index) {
         if (f.operands[0].shape == right_shape_ && program_.types->is_basic(main_.variables[first.variable_id()].type))
-          join.picks.push_back({order_[at], rows->second});
+          join.picks.push_back({order_[at], rows->second, f.operands[0].object, target});
       } else if (reader == Builtin::compress && writers_of(first.variable_id()) == 1) {
         std::vector<VariableId> masks = rows->second;
         masks.push_back(first.variable_id());
@@ -346,6 +370,9 @@ class JoinFinder : Editing {
       becomes(f.expressions[inner], Builtin::compress, {mask, values});
       insert(f, pick.at, false, before);
     }
+    for (const Join::Again& one : join.again)
+      becomes(f.expressions[innermost(f, f.statements[one.at].value)], Builtin::index, {one.picked, one.f});
+    for (size_t k = join.moved.size(); k-- > 0;) drop_unread(f, join.moved[k]);
     for (size_t k = join.selections.size(); k-- > 0;) drop_unread(f, join.selections[k]);
     for (const auto& [at, side] : join.sides) drop_unread(f, at);
   }

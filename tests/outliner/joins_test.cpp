@@ -51,6 +51,32 @@ TEST(Joins, OfUniqueKeysAreOneKernelWithWhatIsMadeOfTheirRows) {
   EXPECT_THAT(c.kernel(0), Not(HasSubstr("@where")));
 }
 
+// What is taken once more at some of the right rows is taken of what was picked, so that groups of a selection's pairs fold.
+TEST(Joins, PicksAtSomeOfTheRightRows) {
+  test::Compiled c;
+  Options options;
+  options.sinks = true;
+  outline(c, R"(
+    m:? = @gt(fx, 1.5:f64);
+    k:? = @compress(m, fk);
+    v:? = @compress(m, fl);
+    p:? = @join_index(@eq, dk, k);
+    r:? = @index(p, 1:i64);
+    b:? = @index(v, r);
+    g:? = @group(b);
+    first:? = @keys(g);
+    rows:? = @values(g);
+    some:? = @index(r, first);
+    again:? = @index(v, some);
+    e:? = @each(@len, rows);
+    n:? = @raze(e);
+    z:? = @list(again, n);
+    return z;)", options);
+  EXPECT_THAT(c.outlined.joins, ElementsAre(0));
+  EXPECT_THAT(c.outlined.folds, ElementsAre(0));
+  EXPECT_THAT(c.main(), Not(HasSubstr("@group")));
+}
+
 TEST(Joins, OneAfterTheOtherAndOfSeveralColumns) {
   test::Compiled c;
   outline(c, R"(

@@ -68,6 +68,10 @@ class Generator {
     const std::string g = let(fmt::format("@group({})", list(keys))), first = let(fmt::format("@keys({})", g)),
                       rows = let(fmt::format("@values({})", g));
     for (size_t k = 0; k < keys.size(); ++k) {
+      if (keys[k] == "u" && pick(2)) {  // what is gathered, at places that are taken there
+        at.push_back(let(fmt::format("@index({}, {})", rarely() ? "names" : "small", let(fmt::format("@index(p, {})", first)))));
+        continue;
+      }
       const bool derived = keys[k] != of[k] && pick(2);
       const std::string x = let(fmt::format("@index({}, {})", rarely() ? "v" : derived ? of[k] : keys[k], first));
       at.push_back(derived ? let(fmt::format("@mod({}, {}:i64)", x, rarely() ? 2 : 3)) : x);
