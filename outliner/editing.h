@@ -19,6 +19,7 @@ class Editing {
   // Main's statements as they run. False: it has parameters or control flow, and is left alone.
   bool read_main(const hir::Function& main) {
     order_.clear();
+    order_.reserve(main.statements.size());
     if (!main.parameters.empty() || !flatten(main, main.body, order_)) return false;
     writers_.assign(main.variables.size(), 0);
     for (hir::StatementId id : order_)

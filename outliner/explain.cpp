@@ -439,7 +439,7 @@ Result<std::string> explain(const hir::Program& program, const SourceManager& so
   ShapeTable table;
   DiagnosticSink again;
   Shapes shapes = analyse_shapes(inlined, main, table, again);
-  // What pipeline.cpp makes of main before it is outlined.
+  // The rewrites of pipeline.cpp that decide on probes and folds.
   while (options.tops && find_group_forms(inlined, main, table, again, options, shapes, main)) {
   }
   if (options.tops) find_group_orders(inlined, main, table, again, shapes, main);

@@ -27,13 +27,13 @@ constexpr size_t most_steps = 8;  // from a key to the vectors that it is made o
 class GroupOrders : Editing {
  public:
   GroupOrders(hir::Program& program, const Function& main, Shapes& shapes, ShapeTable& table)
-      : Editing(program, shapes, table), work_(main) {}
+      : Editing(program, shapes, table), now_(&main) {}
 
   bool find(DiagnosticSink& sink, Function& own) {
-    if (!read_main(work_)) return false;
-    made_.assign(work_.variables.size(), nowhere);
+    if (!read_main(*now_)) return false;
+    made_.assign(now_->variables.size(), nowhere);
     for (size_t place = 0; place < order_.size(); ++place)
-      for (const hir::Target& t : work_.statements[order_[place]].targets)
+      for (const hir::Target& t : now_->statements[order_[place]].targets)
         if (t.kind == hir::Target::variable) made_[t.id] = writers_of(t.variable_id()) == 1 ? place : nowhere;
     size_t first = order_.size();  // that is not what it was
     for (size_t place = 0; place < order_.size(); ++place)
@@ -47,13 +47,13 @@ class GroupOrders : Editing {
  private:
   static constexpr size_t nowhere = SIZE_MAX;
 
-  const Statement& statement(size_t place) const { return work_.statements[order_[place]]; }
-  const Expression& call(size_t place) const { return work_.expressions[innermost(work_, statement(place).value)]; }
+  const Statement& statement(size_t place) const { return now_->statements[order_[place]]; }
+  const Expression& call(size_t place) const { return now_->expressions[innermost(*now_, statement(place).value)]; }
   // x = @builtin(..), x assigned nowhere else.
   bool is_call(size_t place, Builtin b) const {
     const Statement& s = statement(place);
     return s.kind == Statement::assign && s.targets.size() == 1 && s.targets[0].kind == hir::Target::variable &&
-           made_[s.targets[0].id] == place && s.value == innermost(work_, s.value) && called_builtin(work_, s) == b;
+           made_[s.targets[0].id] == place && s.value == innermost(*now_, s.value) && called_builtin(*now_, s) == b;
   }
   // Where the operand's only value is made, copies aside.
   size_t maker(Operand o) const {
@@ -62,7 +62,7 @@ class GroupOrders : Editing {
       if (place == nowhere) return nowhere;
       const Statement& s = statement(place);
       if (s.kind != Statement::assign || s.targets.size() != 1) return nowhere;
-      if (s.value != innermost(work_, s.value) || call(place).kind != Expression::operand) return place;
+      if (s.value != innermost(*now_, s.value) || call(place).kind != Expression::operand) return place;
       o = call(place).operands[0];
     }
   }
@@ -71,8 +71,8 @@ class GroupOrders : Editing {
     return place != nowhere && is_call(place, b) ? place : nowhere;
   }
   bool is_key(const Operand& o) const {
-    if (o.kind != Operand::variable || !program_.types->is_basic(work_.variables[o.variable_id()].type)) return false;
-    const BasicType t = program_.types->basic_of(work_.variables[o.variable_id()].type);
+    if (o.kind != Operand::variable || !program_.types->is_basic(now_->variables[o.variable_id()].type)) return false;
+    const BasicType t = program_.types->basic_of(now_->variables[o.variable_id()].type);
     return !hir::is_wide(t) && (hir::is_integer(t) || hir::is_calendar(t) || hir::is_text(t));
   }
   // The columns of an order or of a group.
@@ -84,9 +84,9 @@ class GroupOrders : Editing {
   // The types of what a statement converts its value to, outermost first.
   std::vector<hir::TypeId> casts_of(size_t place) const {
     std::vector<hir::TypeId> types;
-    for (hir::ExpressionId e = statement(place).value; work_.expressions[e].kind == Expression::cast;
-         e = work_.expressions[e].inner)
-      types.push_back(work_.expressions[e].cast_type);
+    for (hir::ExpressionId e = statement(place).value; now_->expressions[e].kind == Expression::cast;
+         e = now_->expressions[e].inner)
+      types.push_back(now_->expressions[e].cast_type);
     return types;
   }
 
@@ -110,10 +110,10 @@ class GroupOrders : Editing {
         maker(call(of_a).operands[0]) == of_k)
       return true;
     const Expression &x = call(of_a), &y = call(of_k);
-    const std::optional<Builtin> b = called_builtin(work_, statement(of_a));
+    const std::optional<Builtin> b = called_builtin(*now_, statement(of_a));
     if (x.kind != y.kind || casts_of(of_a) != casts_of(of_k) || x.operands.size() != y.operands.size()) return false;
     if (x.kind == Expression::call) {
-      if (!b || b != called_builtin(work_, statement(of_k))) return false;
+      if (!b || b != called_builtin(*now_, statement(of_k))) return false;
       if (*b == Builtin::index)  // of one vector, at places that are made alike
         return maker(x.operands[0]) != nowhere && maker(x.operands[0]) == maker(y.operands[0]) &&
                is_at(x.operands[1], y.operands[1], first, steps + 1);
@@ -168,7 +168,11 @@ class GroupOrders : Editing {
   }
 
   void rewrite(size_t place, size_t first) {
-    if (!std::exchange(noted_, true)) note_names(work_);
+    if (now_ != &work_) {
+      work_ = *now_;
+      now_ = &work_;
+      note_names(work_);
+    }
     const StatementId id = order_[place];
     const VariableId o = statement(place).targets[0].variable_id();
     const hir::Target& rows = statement(first).targets[0];
@@ -201,9 +205,9 @@ class GroupOrders : Editing {
     for (Statement& s : work_.statements) change(s.results);
   }
 
-  Function work_;             // main, as it becomes
+  Function work_;             // main, as it becomes, once there is something to change
+  const Function* now_;       // main, or that
   std::vector<size_t> made_;  // per variable, as a place in order_; nowhere: nowhere, or in several places
-  bool noted_ = false;
 };
 
 }  // namespace

@@ -58,6 +58,7 @@ struct Join {
     std::vector<VariableId> masks;  // that those right rows were selected by, one after the other
     ObjectId of{};                  // w
     Operand target;
+    bool as_it_is = true;  // target is of w's type
   };
   std::vector<Pick> picks;
   struct Again {
@@ -219,14 +220,15 @@ class JoinFinder : Editing {
       if (f.operands.size() != 2 || !gives_variable(at)) continue;
       const auto fixed = [&](const Operand& o) { return o.kind == Operand::variable && writers_of(o.variable_id()) == 1; };
       const Operand target{.kind = Operand::variable, .id = statement(at).targets[0].id, .name = statement(at).targets[0].name};
+      const bool as_it_is = statement(at).value == innermost(main_, statement(at).value);  // not converted on the way
       if (const auto from = right_rows.find(f.operands[0].object);
-          is_index && from != right_rows.end() && fixed(call(at).operands[1])) {
+          is_index && as_it_is && from != right_rows.end() && fixed(call(at).operands[1])) {
         moved[f.results[0].object] = {from->second, call(at).operands[1]};
         join.moved.push_back(order_[at]);
       }
       if (const auto by = moved.find(f.operands[1].object); is_index && by != moved.end() && fixed(target)) {
         const auto pick = std::find_if(join.picks.begin(), join.picks.end(), [&](const Join::Pick& p) {
-          return p.of == f.operands[0].object && p.masks == by->second.first && fixed(p.target);
+          return p.as_it_is && p.of == f.operands[0].object && p.masks == by->second.first && fixed(p.target);
         });
         if (pick != join.picks.end()) join.again.push_back({order_[at], pick->target, by->second.second});
         continue;
@@ -237,7 +239,7 @@ class JoinFinder : Editing {
       if (first.kind != Operand::variable) continue;
       if (is_index) {
         if (f.operands[0].shape == right_shape_ && program_.types->is_basic(main_.variables[first.variable_id()].type))
-          join.picks.push_back({order_[at], rows->second, f.operands[0].object, target});
+          join.picks.push_back({order_[at], rows->second, f.operands[0].object, target, as_it_is});
       } else if (reader == Builtin::compress && writers_of(first.variable_id()) == 1) {
         std::vector<VariableId> masks = rows->second;
         masks.push_back(first.variable_id());

@@ -89,6 +89,10 @@ Operand constant(uint32_t value) { return {.kind = Operand::immediate, .value = 
 
 // -ab + c and ab - c, as said above.
 bool Reader::negate_product(const Instruction& i) {
+  if (raw_[0].negative) {
+    error("bad-operand", raw_[0].at, "what vmad writes is not negated");
+    return false;
+  }
   const bool product = raw_[1].negative != raw_[2].negative, sum = raw_[3].negative;
   if (!product && !sum) return true;
   if ((product && sum) || video_suffix(i).plus_one) {

@@ -46,14 +46,15 @@ Reg<S64> sum_part(Builder& b, Reg<F64> x, size_t part, ptx::ParameterOf<U64> fla
 
 Reg<F64> sum_of_parts(Builder& b, const Reg<S64> (&x)[3], Reg<U64> flags, Reg<Pred> counts) {
   constexpr int64_t below = (int64_t{1} << sum_parts::bits) - 1;
-  // The lower parts as 36 bits without a sign; what is more belongs to the part before.
-  Reg<S64> middle = b.add(x[1], b.shr(x[2], uint32_t{sum_parts::bits}));
-  Reg<S64> top = b.add(x[0], b.shr(middle, uint32_t{sum_parts::bits}));
-  const auto [low, high] = b.unpack(top);
+  // The lower parts as 36 bits without a sign; what is more belongs to the part before, to which it is added last: no sum of 64 bits wraps.
+  Reg<S64> middle = b.add(b.and_(x[1], below), b.shr(x[2], uint32_t{sum_parts::bits}));
+  Reg<S64> carry = b.add(b.shr(x[1], uint32_t{sum_parts::bits}), b.shr(middle, uint32_t{sum_parts::bits}));
+  const auto [low, high] = b.unpack(x[0]);
   const ExactSum sum = zero_sum(b);
   const auto add_scaled = [&](Reg<F64> value, int exponent) { add(b, sum, b.mul_rn(value, power(exponent))); };
   add_scaled(b.cvt<F64>(Builder::as<S32>(high)), 32 + sum_parts::lowest[0]);
   add_scaled(b.cvt<F64>(low), sum_parts::lowest[0]);
+  add_scaled(b.cvt<F64>(carry), sum_parts::lowest[0]);
   add_scaled(b.cvt<F64>(b.and_(middle, below)), sum_parts::lowest[1]);
   add_scaled(b.cvt<F64>(b.and_(x[2], below)), sum_parts::lowest[2]);
   return rounded(b, sum, Round::nearest, flags, counts);

@@ -391,6 +391,7 @@ Result<Session::Outcome> Session::run(const NamedSource& program, const RunOptio
   differences_.clear();
   auto outcome = errors_of([&] { return run_within(program, options); });
   if (outcome) outcome->differences = std::move(differences_);  // of all queries that the statement ran
+  else if (!differences_.empty()) return proven(program.name, {.differences = std::move(differences_)}).error();  // whatever came after
   return outcome;
 }
 

@@ -77,6 +77,29 @@ TEST(Joins, PicksAtSomeOfTheRightRows) {
   EXPECT_THAT(c.main(), Not(HasSubstr("@group")));
 }
 
+// A pick that is converted is not what another reads at some of the rows.
+TEST(Joins, PicksThatAreConvertedAreNotReadInstead) {
+  for (const char* pick : {"@index(v, r)", "check_cast(@index(v, r), f64)"}) {
+    const bool converts = std::string_view(pick).starts_with("check_cast");
+    test::Compiled c;
+    Options options;
+    options.sinks = true;
+    outline(c, fmt::format(R"(
+      m:? = @gt(fx, 1.5:f64);
+      k:? = @compress(m, fk);
+      v:? = @compress(m, fl);
+      p:? = @join_index(@eq, dk, k);
+      r:? = @index(p, 1:i64);
+      b:{} = {};
+      t:? = @order(b, 1:bool);
+      some:? = @index(r, t);
+      again:? = @index(v, some);
+      z:? = @list(again);
+      return z;)", converts ? "f64" : "i64", pick), options);
+    EXPECT_EQ(print(c.outlined.program, true).find("@index(b, t)") != std::string::npos, !converts);
+  }
+}
+
 TEST(Joins, OneAfterTheOtherAndOfSeveralColumns) {
   test::Compiled c;
   outline(c, R"(

@@ -608,7 +608,7 @@ struct Missing {
 constexpr Missing without_code[] = {
     {" randk ", on_all, "random numbers are drawn in the order of the program, on the host"},
     {" GPU.probe ", on_no_keys, "look-ups are by integers, dates and texts: the outliner writes no others"},
-    {" sum min max scan_sum scan_min scan_max order GPU.top_lib group unique member index_of append join_index ", on_wide,
+    {" sum min max scan_sum scan_min scan_max order GPU.top_lib group unique member index_of join_index ", on_wide,
      "operators and reductions of i128 run on the reference interpreter"},
 };
 // The reason, or null when there should be code.
