@@ -595,6 +595,8 @@ constexpr Family families[] = {{"unary", unary},         {"binary", binary},    
 bool on_all(const Case&) { return true; }
 bool on_wide(const Case& c) { return std::any_of(c.types.begin(), c.types.end(), hir::is_wide); }
 
+bool on_wide_and_others(const Case& c) { return on_wide(c) && !std::all_of(c.types.begin(), c.types.end(), hir::is_wide); }
+
 bool on_no_keys(const Case& c) {
   return std::any_of(c.types.begin(), c.types.end(),
                      [](BasicType t) { return hir::is_float(t) || hir::is_wide(t) || t == BasicType::complex; });
@@ -610,6 +612,7 @@ constexpr Missing without_code[] = {
     {" GPU.probe ", on_no_keys, "look-ups are by integers, dates and texts: the outliner writes no others"},
     {" sum min max scan_sum scan_min scan_max order GPU.top_lib group unique member index_of join_index ", on_wide,
      "operators and reductions of i128 run on the reference interpreter"},
+    {" append ", on_wide_and_others, "i128 is appended to i128"},
 };
 // The reason, or null when there should be code.
 const char* missing(const Case& c) {
