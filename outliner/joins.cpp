@@ -100,6 +100,8 @@ class JoinFinder : Editing {
       if (join.number != no_join) joins.push_back(static_cast<uint32_t>(join.number));
       rewrite(own, join);
     }
+    // What one join does not need any more, the next may read.
+    for (size_t k = found_.size(); k-- > 0;) drop(own, found_[k]);
     analyse_written(own, found_.front().place, sink);
     return true;
   }
@@ -374,6 +376,9 @@ class JoinFinder : Editing {
     }
     for (const Join::Again& one : join.again)
       becomes(f.expressions[innermost(f, f.statements[one.at].value)], Builtin::index, {one.picked, one.f});
+  }
+
+  void drop(Function& f, const Join& join) {
     for (size_t k = join.moved.size(); k-- > 0;) drop_unread(f, join.moved[k]);
     for (size_t k = join.selections.size(); k-- > 0;) drop_unread(f, join.selections[k]);
     for (const auto& [at, side] : join.sides) drop_unread(f, at);

@@ -255,8 +255,12 @@ def main():
             if problem is None:
                 continue
             if len(expressions) > 1:
+                before = counts['different']
                 for e in expressions:
                     check(name, kind, [e])
+                if counts['different'] == before:
+                    counts['different'] += 1
+                    print(f'--- {name}, together alone: {query}\n{problem[:1200]}')
                 return
             counts['different'] += 1
             print(f'--- {name}: {query}\n{problem[:1200]}')

@@ -154,3 +154,4 @@ select n_nationkey, count(k), sum(s_acctbal), min(s_acctbal) from nation left jo
 select count_k, count(*) from (select c_custkey, count(o_orderkey) count_k, max(o_totalprice) from customer left join orders on c_custkey = o_custkey and o_orderstatus <> 'F' where c_nationkey < 12 group by c_custkey) group by 1 order by 1;
 select o_orderkey from orders where o_orderkey < 500 and exists (select 1 from lineitem where l_orderkey = o_orderkey and l_linenumber <> o_custkey % 7) order by 1;
 select o_orderkey from orders where o_totalprice > 300000 and not exists (select 1 from lineitem where l_orderkey = o_orderkey and nullif(l_linenumber, 4) <> nullif(o_custkey % 7, 2)) order by 1;
+select l_returnflag, count_if(l_quantity > 2) as big, sum(distinct l_linenumber) as numbers, count(distinct l_shipmode) as modes from lineitem group by l_returnflag order by l_returnflag;
