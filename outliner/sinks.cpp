@@ -27,6 +27,7 @@
 #include <map>
 
 #include "libraries/base/errors/check.h"
+#include "libraries/base/numbers/sum_parts.h"
 #include "outliner/editing.h"
 
 namespace rndn::outliner {
@@ -49,7 +50,7 @@ using hir::Statement;
 using hir::StatementId;
 using hir::VariableId;
 
-constexpr size_t most_keys = 6, most_folds = 16, most_clones = 200, sum_parts = 3;
+constexpr size_t most_keys = 6, most_folds = 16, most_clones = 200;
 // What stands in an entry that no row has: more than any row number (runtime/run/folds.cpp fills tables by bytes).
 constexpr int64_t no_row = 0x7F7F7F7F7F7F7F7F;
 
@@ -222,7 +223,7 @@ class Finder : Editing {
         const BasicType result = program_.types->basic_of(type);
         if (result != (*f == Builtin::len ? BasicType::i64 : type_of(values))) return false;
         s.folds.push_back({at, call(each).operands[0], values, is_float_sum(*f, type_of(values))});
-        s.folded += s.folds.back().in_parts ? sum_parts : 1;
+        s.folded += s.folds.back().in_parts ? sum_parts::count : 1;
         any = true;
       }
     }
@@ -441,7 +442,7 @@ class Finder : Editing {
       VariableId t{};
       if (one.in_parts) {
         Operands sums;
-        for (size_t part = 0; part < sum_parts; ++part) {
+        for (int part = 0; part < sum_parts::count; ++part) {
           const VariableId p = fresh(f, "part", BasicType::i64);
           made.push_back(add(f, span, p, Builtin::gpu_sum_part,
                              {operand(f, one.values), integer(static_cast<int64_t>(part))}));

@@ -13,11 +13,11 @@
 
 #include "libraries/base/errors/result.h"
 #include "libraries/base/errors/source.h"
+#include "libraries/base/numbers/sum_parts.h"
 #include "libraries/base/report/timing.h"
 #include "libraries/operators/api.h"
 #include "runtime/compiler/compile.h"
 #include "runtime/device/device.h"
-#include "libraries/base/numbers/sum_parts.h"
 #include "runtime/memory/column_forms.h"
 #include "runtime/reference/reference.h"
 #include "runtime/report.h"

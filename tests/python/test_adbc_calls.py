@@ -1,4 +1,4 @@
-"""What the ADBC driver does at each call of docs/adbc.tsv, where nothing else is wrong."""
+"""What the ADBC driver does at those calls of docs/adbc.tsv that stand below, where nothing else is wrong; driver_test has others."""
 
 import os
 import pathlib
