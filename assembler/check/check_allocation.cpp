@@ -41,6 +41,7 @@ struct Cell {
     nothing = false;
   }
   void remove(uint32_t symbol) {
+    if (!has(symbol)) return;
     const auto end = std::remove(symbols.begin(), symbols.begin() + count, symbol);
     std::fill(end, symbols.end(), 0);
     count = static_cast<uint8_t>(end - symbols.begin());
@@ -50,10 +51,14 @@ struct Cell {
 };
 
 struct State {
-  std::vector<Cell> gpr = std::vector<Cell>(256), predicate = std::vector<Cell>(8);
-  std::map<uint32_t, Cell> slots;  // byte offset in the frame
-  std::vector<bool> written = {};  // values that some way to here has defined: units, then predicates
+  std::vector<Cell> gpr, predicate = std::vector<Cell>(8);  // general registers: those that the code names
+  std::map<uint32_t, Cell> slots;                           // byte offset in the frame
+  Bitset written = {};                                      // values that some way to here has defined: units, then predicates
   bool reached = false;
+
+  State() = default;
+  State(uint32_t registers, size_t symbols) : gpr(registers), written(symbols) {}
+  std::vector<Cell>& of(RegisterFile file) { return file == RegisterFile::gpr ? gpr : predicate; }
 };
 
 // How one operand is used.
@@ -74,6 +79,19 @@ Uses uses_of(const isa::Instruction& s) {
     if (uses[k].file != RegisterFile::none) uses[k].count = isa::register_count(s, k);
   }
   return uses;
+}
+
+// The general registers that code names, but for RZ: one more than the number of the highest.
+uint32_t registers_of(const Function& f) {
+  uint32_t registers = 0;
+  for (const Block& block : f.blocks)
+    for (InstId id : block.code) {
+      const isa::Instruction& sass = f[id].sass;
+      for (uint32_t k = 0; k < sass.operand_count; ++k)
+        if (isa::register_file(sass, k) == RegisterFile::gpr && sass.operands[k].reg < isa::RZ)
+          registers = std::max(registers, std::min<uint32_t>(sass.operands[k].reg + isa::register_count(sass, k), isa::RZ));
+    }
+  return registers;
 }
 
 // Lanes that meet by WARPSYNC.COLLECTIVE run the code of one of their places: it must be the same at all places of one mask, registers too.
@@ -117,13 +135,14 @@ std::vector<std::string> check_allocation(const Function& before, const Function
     return c.nothing ? "nothing" : c.count == 0 ? "different values" : name(c.symbols[0]);
   };
   const size_t units = before.gprs.size() + 2, symbols = units + before.predicates.size() + 2;
+  const uint32_t registers = registers_of(after);
   auto position = [&](uint32_t symbol) { return symbol & predicate_bit ? units + (symbol & ~predicate_bit) : symbol; };
   // The branch of a block reads its predicate.
   const auto check_branch = [&](BlockId b, const State& s) {
     if (before.blocks[b].predicate < isa::first_virtual) return;
     const uint32_t want = (before.blocks[b].predicate - isa::first_virtual + 1) | predicate_bit;
     const Cell& have = s.predicate[after.blocks[b].predicate];
-    if (!have.has(want) && s.written[position(want)])
+    if (!have.has(want) && s.written.test(position(want)))
       problems.push_back(fmt::format("allocation: the branch of a block reads P{}, which holds {}",
                                      after.blocks[b].predicate, content(have)));
   };
@@ -138,7 +157,7 @@ std::vector<std::string> check_allocation(const Function& before, const Function
           bool everywhere = wanted(c->symbols[k]);
           for (const State* w : ways) {
             const Cell* other = cell(*w);
-            everywhere &= (other && other->has(c->symbols[k])) || !w->written[position(c->symbols[k])];
+            everywhere &= (other && other->has(c->symbols[k])) || !w->written.test(position(c->symbols[k]));
           }
           if (everywhere) all.add(c->symbols[k]);
         }
@@ -147,10 +166,7 @@ std::vector<std::string> check_allocation(const Function& before, const Function
   };
   const auto join_registers = [&](std::span<const State* const> ways, State& s, auto&& wanted) {
     s.reached = true;
-    s.written.assign(symbols, false);
-    for (const State* way : ways)
-      for (size_t k = 0; k < symbols; ++k)
-        if (way->written[k]) s.written[k] = true;
+    for (const State* way : ways) s.written.merge(way->written);
     for (uint32_t r = 0; r < s.gpr.size(); ++r)
       s.gpr[r] = join(
           ways, [&](const State& o) { return &o.gpr[r]; }, wanted);
@@ -160,7 +176,7 @@ std::vector<std::string> check_allocation(const Function& before, const Function
   };
   // What holds whichever of two ways was taken; neither has touched a slot.
   const auto either = [&](const State& a, const State& b) {
-    State s;
+    State s(registers, symbols);
     s.slots = a.slots;
     const State* const ways[] = {&a, &b};
     join_registers(ways, s, [](uint32_t) { return true; });
@@ -184,12 +200,16 @@ std::vector<std::string> check_allocation(const Function& before, const Function
           if (reporting && virtual_register != physical) report(now, "a fixed register was renamed");
           return;
         }
+        if (physical + width > s.of(file).size()) {
+          if (reporting) report(now, fmt::format("reads register {}, which keeps nothing", physical));
+          return;
+        }
         for (uint32_t w = 0; w < width; ++w) {
           uint32_t want = virtual_register - isa::first_virtual + w + 1;
           if (file == RegisterFile::predicate) want |= predicate_bit;
           // Before its first definition any register will do.
-          const Cell& have = (file == RegisterFile::gpr ? s.gpr : s.predicate)[physical + w];
-          if (reporting && !have.has(want) && s.written[position(want)])
+          const Cell& have = s.of(file)[physical + w];
+          if (reporting && !have.has(want) && s.written.test(position(want)))
             report(now, fmt::format("reads {} in {}{}, which holds {}", name(want),
                                     file == RegisterFile::gpr ? "R" : "P", physical + w, content(have)));
         }
@@ -215,15 +235,18 @@ std::vector<std::string> check_allocation(const Function& before, const Function
         if (v == (file == RegisterFile::gpr ? isa::RZ : isa::PT)) continue;
         if (file == RegisterFile::gpr && reporting && width > 1 && p % width != 0)
           report(now, fmt::format("R{} is not aligned to {} registers", p, width));
+        if (p + width > s.of(file).size()) {
+          if (reporting) report(now, fmt::format("writes register {}, which keeps nothing", p));
+          continue;
+        }
         if (v < isa::first_virtual) {  // operands of a call of the driver
-          for (uint32_t w = 0; w < width; ++w)
-            (file == RegisterFile::gpr ? s.gpr : s.predicate)[p + w] = Cell::garbage();
+          for (uint32_t w = 0; w < width; ++w) s.of(file)[p + w] = Cell::garbage();
           continue;
         }
         for (uint32_t w = 0; w < width; ++w) {
           uint32_t symbol = v - isa::first_virtual + w + 1;
           if (file == RegisterFile::predicate) symbol |= predicate_bit;
-          std::vector<Cell>& file_state = file == RegisterFile::gpr ? s.gpr : s.predicate;
+          std::vector<Cell>& file_state = s.of(file);
           bool starts = sass.guard == isa::PT;
           if (!starts)
             starts = file == RegisterFile::gpr ? before.gprs[v - isa::first_virtual].temporary
@@ -232,7 +255,7 @@ std::vector<std::string> check_allocation(const Function& before, const Function
           if (starts)
             for (Cell& other : file_state) other.remove(symbol);
           file_state[p + w] = Cell::of(symbol);
-          s.written[position(symbol)] = true;
+          s.written.set(position(symbol));
         }
       }
       if (was.call == Call::function) {  // it may change every register
@@ -280,8 +303,8 @@ std::vector<std::string> check_allocation(const Function& before, const Function
   // Spilled values were renamed before assignment; their uses are checked through the slots by the names that the slots hold. Renamed
   // operands are not the original's: compare by slot where the operand's register was loaded by an inserted instruction.
   IdVector<BlockId, State> in(after.blocks.size());
+  in[after.layout[0]] = State(registers, symbols);
   in[after.layout[0]].reached = true;
-  in[after.layout[0]].written.assign(symbols, false);
   std::vector<bool> queued(after.blocks.size(), false);
   queued[index(after.layout[0])] = true;
   auto run_block = [&](BlockId b, bool reporting) {
@@ -350,7 +373,7 @@ std::vector<std::string> check_allocation(const Function& before, const Function
       if (!queued[index(b)]) continue;
       queued[index(b)] = false;
       if (!predecessors[b].empty()) {
-        State s;
+        State s(registers, symbols);
         std::vector<const State*> ways;
         for (BlockId p : predecessors[b])
           if (out[p].reached) ways.push_back(&out[p]);
