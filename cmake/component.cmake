@@ -1,4 +1,4 @@
-# component(name FOLDER .. ABOUT .. SOURCES .. HEADERS .. DEPS .. [LINK ..] [SHARED ..])
+# component(name FOLDER .. ABOUT .. SOURCES .. HEADERS .. DEPS .. [LINK ..] [COLD] [SHARED ..])
 #
 # Declares one component of the project: a static library `rndn_<name>`.
 #   FOLDER   where its files live, relative to the project's root
@@ -7,6 +7,7 @@
 #   HEADERS  the headers that other components may include; all others in the folder are private
 #   DEPS     the other components that its files may include: tests/structure checks every #include
 #   LINK     outside libraries (fmt::fmt, ...)
+#   COLD     runs a few times for a query at most: Release compiles it with -O1, in half the time
 #   SHARED   a name: the component is the shared library build/lib/lib<name>.so instead, for programs that are not the project's. It has what it depends on
 #            inside, exports what <name>.map lists, and its headers are included without a folder.
 #
@@ -79,8 +80,13 @@ function(precompiled target kind)
 endfunction()
 
 function(component name)
-  cmake_parse_arguments(C "" "FOLDER;ABOUT;SHARED" "SOURCES;HEADERS;DEPS;LINK" ${ARGN})
+  cmake_parse_arguments(C "COLD" "FOLDER;ABOUT;SHARED" "SOURCES;HEADERS;DEPS;LINK" ${ARGN})
   set(target rndn_${name})
+  if(C_COLD)
+    set(cold _cold)  # precompiled headers are of one level of optimisation
+  else()
+    set(cold)
+  endif()
   if(C_SHARED)
     set(exports ${CMAKE_CURRENT_SOURCE_DIR}/${C_SHARED}.map)
     add_library(${target} SHARED ${C_SOURCES})
@@ -90,13 +96,16 @@ function(component name)
     set(scope PRIVATE)
   elseif(C_SOURCES)
     add_library(${target} STATIC ${C_SOURCES})
-    precompiled(${target} component ${common_headers})
+    precompiled(${target} component${cold} ${common_headers})
     set(scope PUBLIC)
   else()
     add_library(${target} INTERFACE)
     set(scope INTERFACE)
   endif()
   target_link_libraries(${target} ${scope} rndn_options ${C_LINK})
+  if(C_COLD)
+    target_compile_options(${target} PRIVATE $<$<CONFIG:Release>:-O1>)
+  endif()
   foreach(dep ${C_DEPS})
     target_link_libraries(${target} ${scope} rndn_${dep})
   endforeach()

@@ -291,7 +291,7 @@ void run_programs(uint64_t first, uint64_t count, uint32_t sm, const std::vector
 }
 
 TEST(RandomPrograms, DoWhatThePtxMeans) {
-  const uint64_t count = std::stoull(environment("RNDN_PROGRAMS", "60")),
+  const uint64_t count = std::stoull(environment("RNDN_PROGRAMS", "30")),
                  first = std::stoull(environment("RNDN_PROGRAMS_FIRST", "0"));
   const std::string only = environment("RNDN_PROGRAMS_TARGETS", "sm_61,sm_86,sm_90");
   std::string why;

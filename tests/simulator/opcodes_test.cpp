@@ -351,23 +351,24 @@ std::vector<std::byte> ours(const Suite& s, int level, uint32_t registers, const
   EXPECT_TRUE(made.ok()) << made.error().message;
   return made.ok() ? std::move(made->cubin) : std::vector<std::byte>();
 }
-constexpr struct {
+struct Level {
   int level;
   uint32_t registers;  // that a kernel may have, 0: the target's limit
-  const char* whose;
-} our_levels[] = {{0, 0, "our -O0"}, {3, 0, "our -O3"}, {3, 24, "our -O3 with 24 registers"}};
+  const char *whose, *name;
+};
+constexpr Level our_levels[] = {{0, 0, "our -O0", "O0"}, {3, 0, "our -O3", "O3"}, {3, 24, "our -O3 with 24 registers", "O3_24"}};
 
-class OurCode : public ::testing::TestWithParam<std::string> {};
-INSTANTIATE_TEST_SUITE_P(Targets, OurCode, ::testing::Values("sm_75", "sm_90"),
-                         [](const auto& info) { return info.param; });
+class OurCode : public ::testing::TestWithParam<std::tuple<std::string, Level>> {};
+INSTANTIATE_TEST_SUITE_P(Targets, OurCode, ::testing::Combine(::testing::Values("sm_75", "sm_90"), ::testing::ValuesIn(our_levels)),
+                         [](const auto& info) { return std::get<0>(info.param) + "_" + std::get<1>(info.param).name; });
 TEST_P(OurCode, GivesWhatTheInterpreterGives) {
-  const uint32_t sm = isa::find_target(GetParam())->sm;
-  for (const Suite& s : {opcode_suite(sm), operand_suite(), corpus_suite(sm)})
-    for (const auto& [level, registers, whose] : our_levels) {
-      ASSERT_TRUE(s.module);
-      const auto cubin = ours(s, level, registers, GetParam());
-      check(s, simulator(GetParam(), cubin, true), GetParam(), cubin, whose, "simulated");
-    }
+  const auto& [target, level] = GetParam();
+  const uint32_t sm = isa::find_target(target)->sm;
+  for (const Suite& s : {opcode_suite(sm), operand_suite(), corpus_suite(sm)}) {
+    ASSERT_TRUE(s.module);
+    const auto cubin = ours(s, level.level, level.registers, target);
+    check(s, simulator(target, cubin, true), target, cubin, level.whose, "simulated");
+  }
 }
 TEST_P(Opcodes, OneByOne) { simulate(opcode_suite(isa::find_target(GetParam())->sm), GetParam()); }
 TEST_P(Opcodes, EveryKindOfOperand) { simulate(operand_suite(), GetParam()); }
@@ -387,7 +388,7 @@ class Gpu : public ::testing::Test {
 
 TEST_F(Gpu, OurCodeGivesWhatTheInterpreterGives) {
   for (const Suite& s : {opcode_suite(90), operand_suite(), corpus_suite(90)})
-    for (const auto& [level, registers, whose] : our_levels) {
+    for (const auto& [level, registers, whose, name] : our_levels) {
       ASSERT_TRUE(s.module);
       const auto cubin = ours(s, level, registers);
       check(s, gpu(*device_, cubin), "sm_90", cubin, whose, "H200");
