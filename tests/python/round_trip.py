@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Random tables through files and rndn, beside pyarrow and DuckDB: values equal, type by type.
 
-usage: round_trip.py [--tables 10000] [--seed 0] [--parquet] [-o TABLE.tsv]       (with `rndn` on PYTHONPATH)
+usage: round_trip.py [--tables 10000] [--seed 0] [--jobs 1] [--parquet] [-o TABLE.tsv]       (with `rndn` on PYTHONPATH)
 
 Each table has some of the types below, from no row to several row groups, and a share of nulls; values of
 their own, or few that repeat, at random or in runs. It is written by pyarrow (Parquet with pages of both
@@ -16,6 +16,8 @@ columns of each type, without and with nulls, came and went as what.
 
 import argparse
 import collections
+import concurrent.futures
+import multiprocessing
 import os
 import random
 import sys
@@ -259,7 +261,7 @@ def sql_types(table):
     return "{" + ", ".join(told) + "}"
 
 
-def run(tables, seed, say=lambda text: None, only_parquet=False):
+def run(tables, seed, only_parquet=False):
     """Tables, and values by writer, end, type and whether there are nulls; differences as texts."""
     counts, wrong = collections.Counter(), []
     duck = duckdb.connect()
@@ -273,7 +275,6 @@ def run(tables, seed, say=lambda text: None, only_parquet=False):
                 found = f"{type(error).__name__}: {error}"
             if found:
                 wrong.append(f"table {number}: {found}")
-                say(wrong[-1])
     return counts, wrong
 
 
@@ -281,11 +282,21 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
     parser.add_argument("--tables", type=int, default=10_000)
     parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--jobs", type=int, default=1, help="processes")
     parser.add_argument("--parquet", action="store_true")
     parser.add_argument("-o", metavar="TABLE.tsv")
     options = parser.parse_args()
     begin = time.time()
-    counts, wrong = run(options.tables, options.seed, lambda text: print(text, file=sys.stderr), options.parquet)
+    counts, wrong = collections.Counter(), []
+    with concurrent.futures.ProcessPoolExecutor(options.jobs, multiprocessing.get_context("spawn")) as processes:
+        end, part = options.seed + options.tables, max(1, options.tables // (8 * options.jobs))
+        parts = [processes.submit(run, min(part, end - first), first, options.parquet) for first in range(options.seed, end, part)]
+        for done in concurrent.futures.as_completed(parts):
+            some, differing = done.result()
+            counts.update(some)
+            wrong += differing
+            for text in differing:
+                print(text, file=sys.stderr)
     ends = sorted({(writer, end) for writer, end, _, _ in counts})
     lines = ["\t".join(["type"] + [f"{end} by {writer}" for writer, end in ends])]
     for kind in PARQUET_TYPES:
