@@ -9,6 +9,7 @@
 //   v = index(w, r)                   v = compress(hit, w)            w: as long as the right side
 //   v = index(w, index(r, f))         v = index(u, f), where there is a u = index(w, r)
 //   v = index(w, compress(m, r))      v = compress(m, compress(hit, w))
+//   c = len(r), len(compress(m, r))   as if of such a v, of w = hit
 //   m = member(x, y)                  row = GPU.probe(-1, y, x); m = geq(row, 0)
 //   i = index_of(x, y)                row, hit as for member; i = select(hit, row, len(y))
 //   m = member(x, (a, b, ..))         m = or(eq(x, a), or(eq(x, b), ..)), up to most_alternatives
@@ -61,6 +62,11 @@ struct Join {
     bool as_it_is = true;  // target is of w's type
   };
   std::vector<Pick> picks;
+  struct Count {
+    StatementId at{};  // len(right rows)
+    std::vector<VariableId> masks;
+  };
+  std::vector<Count> counts;
   struct Again {
     StatementId at{};  // index(w, index(right rows, f)), where the pick of w is there already
     Operand picked, f;
@@ -219,6 +225,9 @@ class JoinFinder : Editing {
                             (reader == Builtin::index_a && sets_one_value(f)));
         if (is_row && is_index) picked.insert(f.results[0].object);
       }
+      if (reader == Builtin::len && gives_variable(at))
+        if (const auto rows = right_rows.find(f.operands[0].object); rows != right_rows.end())
+          join.counts.push_back({order_[at], rows->second});
       if (f.operands.size() != 2 || !gives_variable(at)) continue;
       const auto fixed = [&](const Operand& o) { return o.kind == Operand::variable && writers_of(o.variable_id()) == 1; };
       const Operand target{.kind = Operand::variable, .id = statement(at).targets[0].id, .name = statement(at).targets[0].name};
@@ -360,19 +369,34 @@ class JoinFinder : Editing {
       else
         becomes(e, Builtin::where, {operand(f, hit)});
     }
-    for (const Join::Pick& pick : join.picks) {
-      const ExpressionId inner = innermost(f, f.statements[pick.at].value);
-      Operand values = f.expressions[inner].operands[0], mask = operand(f, hit);
+    // compress(m, compress(hit, w)) but for its last step; what that keeps of becomes w.
+    const auto all_but_last = [&](StatementId at, const std::vector<VariableId>& masks, Operand& values) {
+      Operand mask = operand(f, hit);
       const BasicType type = program_.types->basic_of(f.variables[values.variable_id()].type);
       std::vector<StatementId> before;
-      for (VariableId next : pick.masks) {
+      for (VariableId next : masks) {
         const VariableId kept = fresh(f, "kept", type);
-        before.push_back(add(f, f.statements[pick.at].span, kept, Builtin::compress, {mask, values}));
+        before.push_back(add(f, f.statements[at].span, kept, Builtin::compress, {mask, values}));
         values = operand(f, kept);
         mask = operand(f, next);
       }
+      insert(f, at, false, before);
+      return mask;
+    };
+    for (const Join::Pick& pick : join.picks) {
+      const ExpressionId inner = innermost(f, f.statements[pick.at].value);
+      Operand values = f.expressions[inner].operands[0];
+      const Operand mask = all_but_last(pick.at, pick.masks, values);
       becomes(f.expressions[inner], Builtin::compress, {mask, values});
-      insert(f, pick.at, false, before);
+    }
+    // Positions would keep what they are made with, and so their number, from other kernels.
+    for (const Join::Count& count : join.counts) {
+      const ExpressionId inner = innermost(f, f.statements[count.at].value);
+      Operand values = operand(f, hit);
+      const Operand mask = all_but_last(count.at, count.masks, values);
+      const VariableId kept = fresh(f, "kept", BasicType::boolean);
+      insert(f, count.at, false, {add(f, f.statements[count.at].span, kept, Builtin::compress, {mask, values})});
+      f.expressions[inner].operands[0] = operand(f, kept);
     }
     for (const Join::Again& one : join.again)
       becomes(f.expressions[innermost(f, f.statements[one.at].value)], Builtin::index, {one.picked, one.f});

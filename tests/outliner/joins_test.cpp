@@ -77,6 +77,26 @@ TEST(Joins, PicksAtSomeOfTheRightRows) {
   EXPECT_THAT(c.main(), Not(HasSubstr("@group")));
 }
 
+// How many pairs there are, of rows that were selected before: no positions, and so one kernel with what is picked.
+TEST(Joins, NumbersOfPairsNeedNoPositions) {
+  test::Compiled c;
+  outline(c, R"(
+    m:? = @gt(fx, 1.5:f64);
+    k:? = @compress(m, fk);
+    v:? = @compress(m, fl);
+    p:? = @join_index(@eq, dk, k);
+    r:? = @index(p, 1:i64);
+    b:? = @index(v, r);
+    s:? = @sum(b);
+    n:? = @len(r);
+    z:? = @list(s, n);
+    return z;)");
+  EXPECT_THAT(c.outlined.joins, ElementsAre(0));
+  ASSERT_EQ(c.outlined.kernels.size(), 1u) << c.main();
+  EXPECT_THAT(c.kernel(0), Not(HasSubstr("@where")));
+  EXPECT_THAT(c.kernel(0), HasSubstr("@len(kept_"));
+}
+
 // A pick that is converted is not what another reads at some of the rows.
 TEST(Joins, PicksThatAreConvertedAreNotReadInstead) {
   for (const char* pick : {"@index(v, r)", "check_cast(@index(v, r), f64)"}) {

@@ -190,6 +190,12 @@ class Star {
     const std::string values = fresh("r");
     line(values, fmt::format("@index({}, {})", w, l));
     rows_.push_back(values);
+    if (pick(3) == 0) {  // how many pairs there are
+      const std::string count = fresh("n"), more = fresh("r");
+      line(count, fmt::format("@len({})", r));
+      line(more, fmt::format("@plus({}, {})", values, count));
+      rows_.push_back(more);
+    }
     if (pick(2)) rows_.push_back(l);
     if (pick(4) == 0) rows_.push_back(r);
     selections_.push_back(r);
@@ -323,6 +329,28 @@ TEST(Probes, AJoinByUniqueKeysIsOneKernel) {
     ASSERT_TRUE(plain.ok()) << plain.error().message;
     EXPECT_EQ(plain->result, *want);
     EXPECT_TRUE(plain->plain);
+  }
+}
+
+// Rows that were selected before the join, and of its pairs again: sums and numbers of rows are of the kernel that looks up.
+TEST(Probes, SelectionsOfAJoinAndTheirNumbersAreOneKernel) {
+  MadeTables tables;
+  std::vector<int64_t> keys;
+  for (int64_t k = 0; k < 900; ++k) keys.push_back(899 - k);
+  const std::string text = two_tables(
+      tables, 5000, keys, 1,
+      "m:? = @gt(fv, 1000:i64); k:? = @compress(m, fk); v:? = @compress(m, fv); o:? = @mod(v, 3:i64); t:? = @eq(o, 1:i64);"
+      "p:? = @join_index(@eq, dk, k); r:? = @index(p, 1:i64); b:? = @index(v, r); c:? = @index(t, r);"
+      "q:? = @compress(c, r); d:? = @index(v, q); n1:? = @len(r); n2:? = @len(q); s1:? = @sum(b); s2:? = @sum(d);"
+      "u:? = @mul(n1, 1000:i64); w:? = @plus(u, n2); z:? = @mul(s1, 7:i64); y:? = @plus(z, s2); x:? = @minus(y, w);");
+  auto want = run_on_reference(text, tables);
+  ASSERT_TRUE(want.ok()) << want.error().message;
+  for (const outliner::Mode mode : {outliner::Mode::full, outliner::Mode::flow, outliner::Mode::none}) {
+    auto got = run_on("sm_86", mode, text, tables, 2);
+    ASSERT_TRUE(got.ok()) << got.error().message;
+    EXPECT_EQ(got->result, *want);
+    EXPECT_EQ(got->library, 2u);
+    if (mode == outliner::Mode::full) EXPECT_EQ(got->launches, 2u);  // and what follows from the sums
   }
 }
 
