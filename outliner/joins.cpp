@@ -18,7 +18,7 @@
 // That no key repeats is taken for granted: the build of the table says when it was wrong, a look-up without a table (on the interpreter, or by
 // keys that are too wide) counts as wrong, and the program is then compiled with that join in Options::not_unique (runtime/engine.h). It does not matter where the right rows are only positions at which `index_a` puts
 // a single value, as a semi-join of several columns is written. Membership and index_of are right whatever the keys are.
-// Keys are columns of integers, dates and texts, at most three, all rows of which are there: no literals, no single rows.
+// Keys are columns of integers, dates and texts, at most six, all rows of which are there: no literals, no single rows.
 // Values are followed by their data objects (shapes.cpp), so that copies and second assignments need no thought.
 // Cost: O(joins x statements). Leaves out: programs with control flow in main, where objects merge; other predicates than
 // equality; longer sets that stand in the program, and sets of floats.
@@ -41,7 +41,7 @@ using hir::Statement;
 using hir::StatementId;
 using hir::VariableId;
 
-constexpr size_t most_columns = 3;
+constexpr size_t most_columns = 6;
 constexpr size_t most_alternatives = 8;  // of a set, compared one by one
 constexpr int64_t no_join = -1;
 

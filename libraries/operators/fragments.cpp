@@ -208,9 +208,7 @@ Key make_key(Builder& b, const KeyShape& shape, const KeyParameters& p, std::spa
         break;
       case KeyForm::hashed:
         if (narrow.valid()) wide = b.cvt<U64>(narrow);
-        if (c) wide = b.xor_(wide, key.wide);
-        key.wide = b.mul_lo(wide, 0x9E3779B97F4A7C15u);
-        key.wide = b.xor_(key.wide, b.shr(key.wide, 29));
+        key.wide = lookup::mix(b, key.wide, wide);
     }
   }
   return key;

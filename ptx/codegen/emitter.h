@@ -20,6 +20,7 @@
 #include "ptx/builder.h"
 #include "ptx/codegen/codegen.h"
 #include "ptx/encodings/encodings.h"
+#include "ptx/lookup/lookup.h"
 
 namespace rndn::codegen {
 
@@ -107,7 +108,7 @@ inline Marks marks(size_t n) {
 }
 
 // Of one call.
-inline constexpr uint32_t most_arguments = 9;
+inline constexpr uint32_t most_arguments = 13;
 using Arguments = InlineVector<Element, most_arguments>;
 using ArgumentTypes = InlineVector<BasicType, most_arguments>;
 
@@ -203,6 +204,7 @@ struct Lookup {
   std::vector<ptx::ParameterOf<U64>> words;    // ptx/lookup/lookup.h
   Reg<U32> count;                              // of its slots
   void load(Builder& b);
+  bool is_hashed() const { return columns.size() > lookup::most_shifted; }
 };
 
 // The reductions of one grouping (sink.cpp).

@@ -340,7 +340,7 @@ void declare_parameters(Emitter& e, std::vector<std::pair<ptx::ParameterOf<U64>,
     return e.b.parameter<U64>(std::move(name));
   };
   const size_t most =
-      3 * (e.function.parameters.size() + e.outputs.size()) + 12 * e.lookups.size() + 16 * e.sinks.size() + 3;
+      3 * (e.function.parameters.size() + e.outputs.size()) + 21 * e.lookups.size() + 16 * e.sinks.size() + 3;
   e.b.function().parameters.reserve(most);
   e.code.parameters.reserve(most);
   data.reserve(e.function.parameters.size());

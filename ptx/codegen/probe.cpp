@@ -5,7 +5,7 @@
 // that are looked up side by side send their first loads together; a warp waits once for all of them. Keys are made in 64 bits
 // whatever the columns' types are.
 // Cost: one access of 4 or 8 bytes per item where no other key is in the way, one more per column for keys beyond 32 bits.
-// Leaves out: keys beyond 64 bits, for which no table is made.
+// Leaves out: keys of up to three columns beyond 64 bits, for which no table is made.
 #include <algorithm>
 
 #include "libraries/base/errors/check.h"
@@ -36,7 +36,10 @@ Key make_key(Emitter& e, const Lookup& lookup, const ProbeItem& item) {
     const Reg<Pred> before = c == 0 ? item.wanted : key.valid;
     key.valid = before.valid() ? b.setp(Compare::le, Combine::and_, part, word(lookup::span), before)
                                : b.setp(Compare::le, part, word(lookup::span));
-    key.value = c == 0 ? part : b.or_(key.value, b.shl(part, b.cvt<U32>(word(lookup::shift))));
+    if (lookup.is_hashed())
+      key.value = lookup::mix(b, key.value, part);
+    else
+      key.value = c == 0 ? part : b.or_(key.value, b.shl(part, b.cvt<U32>(word(lookup::shift))));
   }
   return key;
 }
@@ -68,13 +71,16 @@ std::vector<Element> look_up(Emitter& e, const Lookup& lookup, std::span<const P
   std::vector<Reg<U32>> marks;  // ~row, or 0
   for (size_t k = 0; k < keys.size(); ++k) marks.push_back(b.constant<U32>(0));
   const LabelId hashed = b.label(), done = b.label();
-  Reg<U64> slots = b.mov(b.ld_param(lookup.words[lookup::slots])), form = b.mov(b.ld_param(lookup.words[lookup::form]));
-  b.when(b.setp(Compare::ne, form, uint64_t{lookup::direct})).bra_uni(hashed);
-  for (size_t k = 0; k < keys.size(); ++k) {
-    const Address at(b.mad_wide(b.cvt<U32>(keys[k].value), 4u, slots));
-    b.when(keys[k].valid).ld<U32>(Space::global, at, marks[k]);
+  Reg<U64> slots = b.mov(b.ld_param(lookup.words[lookup::slots])), form;
+  if (!lookup.is_hashed()) {
+    form = b.mov(b.ld_param(lookup.words[lookup::form]));
+    b.when(b.setp(Compare::ne, form, uint64_t{lookup::direct})).bra_uni(hashed);
+    for (size_t k = 0; k < keys.size(); ++k) {
+      const Address at(b.mad_wide(b.cvt<U32>(keys[k].value), 4u, slots));
+      b.when(keys[k].valid).ld<U32>(Space::global, at, marks[k]);
+    }
+    b.bra_uni(done);
   }
-  b.bra_uni(done);
   b.bind(hashed);
   std::vector<Reg<U32>> places, tags;
   std::vector<Reg<U64>> found;
@@ -91,7 +97,7 @@ std::vector<Element> look_up(Emitter& e, const Lookup& lookup, std::span<const P
     b.when(b.setp(Compare::eq, found[k], 0)).bra(ends);
     auto [mark, its_tag] = b.unpack(found[k]);
     b.when(b.setp(Compare::ne, its_tag, tags[k])).bra(other);
-    b.when(b.setp(Compare::eq, form, uint64_t{lookup::exact})).bra(ends);
+    if (form.valid()) b.when(b.setp(Compare::eq, form, uint64_t{lookup::exact})).bra(ends);
     b.when(same_elements(e, lookup, b.not_(mark), keys[k])).bra(ends);
     b.bind(other);
     lookup::next_place(b, places[k], lookup.count);

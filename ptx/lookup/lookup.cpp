@@ -20,6 +20,12 @@ Reg<U32> hash(Builder& b, Reg<U64> key) {
   return b.mul_lo(h, 0x85EBCA77u);
 }
 
+Reg<U64> mix(Builder& b, Reg<U64> key, Reg<U64> contribution) {
+  if (key.valid()) contribution = b.xor_(contribution, key);
+  Reg<U64> product = b.mul_lo(contribution, 0x9E3779B97F4A7C15u);
+  return b.xor_(product, b.shr(product, 29));
+}
+
 Reg<U32> tag(Builder& b, Reg<U64> key) {
   auto [low, high] = b.unpack(key);
   return b.mad_lo(high, 0x27D4EB2Fu, low);

@@ -7,8 +7,9 @@
 //             place_of(hash(key), count) on, at most half of them taken. Keys are below 2^32 and
 //             their own tags
 //   compared  the same for wider keys, which are compared through the columns where tags agree
-// A key of several columns is their contributions, element - least, shifted together; an element
-// whose contribution exceeds the column's span is in no row.
+// A key of several columns is their contributions, element - least: up to three are shifted together,
+// of more the key is a hash, and the table is compared. An element whose contribution exceeds the
+// column's span is in no row.
 // Open addressing with linear probing: Knuth, "The Art of Computer Programming", vol. 3, 6.4.
 #pragma once
 #include <cstdint>
@@ -23,12 +24,16 @@ enum Form : uint64_t { direct, exact, compared };
 enum Word : uint32_t { slots, control, form, columns };
 enum ColumnWord : uint32_t { least, span, shift, per_column };
 
+inline constexpr size_t most_shifted = 3;
+
 // In the table's control memory: u32, how many slots are in use by the scheme.
 inline constexpr int64_t control_slots = 4;
 
 // Hashes of 32 and 64 bits whose high bits are good (place_of uses those). Equal for equal keys.
 ptx::Reg<ptx::U32> hash(ptx::Builder& b, ptx::Reg<ptx::U32> key);
 ptx::Reg<ptx::U32> hash(ptx::Builder& b, ptx::Reg<ptx::U64> key);
+// A hash of the contributions of several columns, one after the other; key: of those before, not valid for the first.
+ptx::Reg<ptx::U64> mix(ptx::Builder& b, ptx::Reg<ptx::U64> key, ptx::Reg<ptx::U64> contribution);
 // What stands beside the row: a key below 2^32 itself, of others another hash.
 ptx::Reg<ptx::U32> tag(ptx::Builder& b, ptx::Reg<ptx::U64> key);
 // hash * slots / 2^32

@@ -140,6 +140,10 @@ TEST(Joins, OneAfterTheOtherAndOfSeveralColumns) {
   ASSERT_EQ(c.outlined.kernels.size(), 1u) << c.main();
   EXPECT_THAT(c.kernel(0), HasSubstr("@GPU.probe(0:i64, dl, dt, fl, ft);"));
   EXPECT_THAT(c.kernel(0), HasSubstr("@GPU.probe(1:i64, dk, k);"));
+  test::Compiled many;
+  outline(many, fmt::format("x:? = @list(dk, dl, dt, dk, dl, dt); y:? = @list(fk, fl, ft, fk, fl, ft); p:? = @join_index(@eq, x, y);"
+                            " {} q:? = @list(a, b); return q;", pairs));
+  EXPECT_THAT(print(many.outlined.program, true), HasSubstr("@GPU.probe(0:i64, dk, dl, dt, dk, dl, dt, fk, fl, ft, fk, fl, ft);"));
 }
 
 TEST(Joins, WhoseKeysRepeatStay) {
@@ -184,7 +188,7 @@ TEST(Joins, OfOtherKindsStay) {
            "p:? = @join_index(@eq, dx, fx);",                                                   // no integers
            "p:? = @join_index(@eq, 5:i64, fk);",                                                // a literal
            "m:? = @sum(dk); p:? = @join_index(@eq, m, fk);",                                    // a single row
-           "x:? = @list(dk, dk, dk, dk); y:? = @list(fk, fk, fk, fk); p:? = @join_index(@eq, x, y);",  // many columns
+           "x:? = @list(dk, dk, dk, dk, dk, dk, dk); y:? = @list(fk, fk, fk, fk, fk, fk, fk); p:? = @join_index(@eq, x, y);",
        }) {
     SCOPED_TRACE(body);
     test::Compiled c;

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <cstdlib>
+#include <limits>
 #include <map>
 #include <random>
 
@@ -39,6 +40,7 @@ class Star {
   MadeTables tables;
   std::string text;
   bool repeats = false;  // a key of a join does
+  size_t many = 0;       // joins by more than three columns
 
  private:
   struct Kind {
@@ -108,13 +110,20 @@ class Star {
     std::vector<int64_t> keys;
     for (uint64_t i = 0; i < rows; ++i) keys.push_back(static_cast<int64_t>(i * step % range));
     std::shuffle(keys.begin(), keys.end(), random_);
-    const bool several = pick(4) == 0;
+    // Up to three columns are shifted together, more are hashed.
+    const uint64_t columns = pick(3) ? 1 : 2 + pick(5);
+    const bool several = columns > 1;
     if (several) {
       std::vector<int64_t> high = keys, low = keys;
       for (int64_t& x : high) x /= 16;
       for (int64_t& x : low) x %= 16;
       key(d, "k", high, range / 16 + 1);
       key(d, "l", low, 16);
+      for (uint64_t c = 2; c < columns; ++c) {
+        std::vector<int64_t> bits = keys;
+        for (int64_t& x : bits) x = x >> c & 1;
+        key(d, fmt::format("m{}", c), bits, 2);
+      }
     } else {
       key(d, "k", keys, range);
     }
@@ -137,12 +146,16 @@ class Star {
     };
     std::vector<std::string> left{d + "_k"}, right{now(d + "k")};
     if (several) left.push_back(d + "_l"), right.push_back(now(d + "l"));
+    for (uint64_t c = 2; c < columns; ++c)
+      left.push_back(fmt::format("{}_m{}", d, c)), right.push_back(now(fmt::format("{}m{}", d, c)));
+    many += columns > 3;
     std::string w = d + "_w";
     if (pick(2)) {
       const std::string mask = fresh("k");
       line(mask, fmt::format("@lt({}, {}:i32)", w, pick(60)));
-      for (std::string* column : {&left[0], &w, several ? &left[1] : nullptr}) {
-        if (!column) continue;
+      std::vector<std::string*> all{&w};
+      for (std::string& column : left) all.push_back(&column);
+      for (std::string* column : all) {
         const std::string kept = fresh("c");
         line(kept, fmt::format("@compress({}, {})", mask, *column));
         *column = kept;
@@ -179,7 +192,7 @@ class Star {
       return list;
     };
     const std::string x = side(left, "x"), y = side(right, "y");
-    line(pairs, fmt::format("@join_index({}, {}, {})", several ? "@eq, @eq" : "@eq", x, y));
+    line(pairs, fmt::format("@join_index({}, {}, {})", fmt::join(std::vector<std::string>(columns, "@eq"), ", "), x, y));
     line(l, fmt::format("@index({}, 0:i64)", pairs));
     line(r, fmt::format("@index({}, 1:i64)", pairs));
     for (std::string& row : rows_) {
@@ -263,7 +276,7 @@ TEST(Probes, RandomStarsGiveWhatTheInterpreterGives) {
   constexpr outliner::Mode modes[] = {outliner::Mode::full, outliner::Mode::flow, outliner::Mode::none};
   const char* seeds = std::getenv("RNDN_RANDOM_SEEDS");
   const uint64_t last = seeds ? std::strtoull(seeds, nullptr, 10) : 36;
-  size_t probing = 0, repeating = 0, plain = 0;
+  size_t probing = 0, repeating = 0, plain = 0, many = 0;
   for (uint64_t seed = 0; seed < last; ++seed) {
     const Star star(seed);
     auto want = run_on_reference(star.text, star.tables);
@@ -276,11 +289,13 @@ TEST(Probes, RandomStarsGiveWhatTheInterpreterGives) {
     }
     probing += star.text.find("@join_index") != std::string::npos || star.text.find("@member") != std::string::npos;
     repeating += star.repeats;
+    many += star.many;
   }
-  std::printf("%zu programs that look up, %zu with keys that repeat, %zu runs with a join of the library\n", probing, repeating,
-              plain);
+  std::printf("%zu programs that look up, %zu with keys that repeat, %zu joins by many columns, %zu runs with a join of the library\n",
+              probing, repeating, many, plain);
   EXPECT_GE(probing, last / 2);
   EXPECT_GE(repeating, last / 5);
+  EXPECT_GE(many, last / 10);
   EXPECT_GT(plain, 0u);
 }
 
@@ -329,6 +344,47 @@ TEST(Probes, AJoinByUniqueKeysIsOneKernel) {
     ASSERT_TRUE(plain.ok()) << plain.error().message;
     EXPECT_EQ(plain->result, *want);
     EXPECT_TRUE(plain->plain);
+  }
+}
+
+// Of four columns of 64 bits, whose table is of hashes: it is one kernel as well, and keys of one hash are told apart by their columns.
+TEST(Probes, KeysOfOneHashAreToldApart) {
+  // ptx/lookup/lookup.h: what is before the last column's contribution, which is xored with it.
+  const auto before_last = [](std::initializer_list<uint64_t> contributions) {
+    uint64_t key = 0;
+    for (uint64_t c : contributions) {
+      key = (key ^ c) * 0x9E3779B97F4A7C15u;
+      key ^= key >> 29;
+    }
+    return key;
+  };
+  constexpr int64_t least = std::numeric_limits<int64_t>::min(), most = std::numeric_limits<int64_t>::max();
+  const auto alike = [&](std::initializer_list<uint64_t> of) {  // of one hash with {0, 0, 0, 77}
+    return static_cast<int64_t>(77 ^ before_last({0, 0, 0}) ^ before_last(of));
+  };
+  MadeTables tables;
+  const std::vector<std::vector<int64_t>> left = {{0, 0, 0, least}, {1, 1, 1, most}, {0, 0, 0, 77}, {1, 0, 0, alike({1, 0, 0})}};
+  const std::vector<std::vector<int64_t>> right = {{1, 0, 0, alike({1, 0, 0})}, {0, 1, 0, alike({0, 1, 0})}, {0, 0, 0, 77},
+                                                   {0, 0, 1, alike({0, 0, 1})}, {1, 1, 1, most},           {1, 1, 1, 77}};
+  std::string loads = "d:? = @load_table(`d:sym); f:? = @load_table(`f:sym);\n";
+  for (size_t c = 0; c < 4; ++c)
+    for (const auto& [table, rows] : {std::pair("d", &left), std::pair("f", &right)}) {
+      std::vector<int64_t> column;
+      for (const std::vector<int64_t>& row : *rows) column.push_back(row[c]);
+      tables.put(table, fmt::format("c{}", c), BasicType::i64, column);
+      loads += fmt::format("{0}{1}:i64 = check_cast(@column_value({0}, `c{1}:sym), i64);\n", table, c);
+    }
+  const std::string text = "module m { import Builtin.*; def main() : i64, i64 {\n" + loads +
+                           "x:? = @list(d0, d1, d2, d3); y:? = @list(f0, f1, f2, f3); p:? = @join_index(@eq, x, y);\n"
+                           "l:? = @index(p, 0:i64); r:? = @index(p, 1:i64); return l, r; } }\n";
+  auto want = run_on_reference(text, tables);
+  ASSERT_TRUE(want.ok()) << want.error().message;
+  for (const char* target : {"sm_61", "sm_90"}) {
+    auto got = run_on(target, outliner::Mode::full, text, tables, 2);
+    ASSERT_TRUE(got.ok()) << got.error().message;
+    EXPECT_EQ(got->result, *want);
+    EXPECT_EQ(got->launches, 1u);
+    EXPECT_EQ(got->library, 2u);
   }
 }
 

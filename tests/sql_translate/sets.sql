@@ -89,3 +89,11 @@ select k, w from u where exists (select 1 from t where t.id = u.k and t.a is dis
 select k, w from u where not exists (select 1 from t where t.id = u.k and t.d is distinct from date '1995-01-02') order by 1 nulls first, 2;
 select a, b, count(*) from (select i % 3 as a, i % 2 as b from range(100000) r(i) intersect select i % 3, nullif(i % 5, 4) from range(100000) s(i)) group by 1, 2 order by 1, 2;
 select count(*) from range(100000) r(i) where (i % 3, i % 2) in (select j % 4, j % 5 from range(100000) s(j));
+select t.id, o.id from t join t o on t.a is not distinct from o.a and t.b is not distinct from o.b and t.s is not distinct from o.s and t.d is not distinct from o.d order by 1, 2;
+select t.id, o.id from t left join (select * from t where id > 2) o on t.id = o.id and t.a = o.a and t.b = o.b and t.s = o.s order by 1, 2;
+select t.id, o.id from t full join (select id + 1 as id, a, b, s, d from t) o on t.id = o.id and t.a is not distinct from o.a and t.b = o.b and t.s = o.s order by 1 nulls first, 2;
+select a, b, s, d, m, f from t except select a, b, s, d, m, f from t where id % 2 = 0 order by 1 nulls first, 2, 3, 4, 5;
+with x as (select i, i % 7 a, nullif(i % 5, 3) b, i % 3 c, (i % 4)::varchar d, date '2020-01-01' + (i % 2)::integer e from range(5000) r(i)), y as (select * from x where i < 400) select count(*), sum(x.i), sum(y.i), count(distinct y.i) from x join y on x.a = y.a and x.b = y.b and x.c = y.c and x.d = y.d and x.e = y.e;
+with x as (select i, i % 7 a, nullif(i % 5, 3) b, i % 3 c, (i % 4)::varchar d from range(3000) r(i)), y as (select * from x where i between 100 and 300) select count(*), count(y.i), sum(x.i), sum(y.i) from x left join y on x.a = y.a and x.b = y.b and x.c = y.c and x.d = y.d;
+with x as (select i, i % 7 a, nullif(i % 5, 3) b, i % 3 c, (i % 4)::varchar d from range(3000) r(i)), y as (select * from x where i between 100 and 700) select (select count(*) from x semi join y using (a, b, c, d)) s, (select sum(i) from x anti join y using (a, b, c, d)) t;
+with x as (select i * 4000000000 i, i * 3000000007 a, i * i * 1000003 b, -i c, i::varchar d from range(2000) r(i)), y as (select * from x where i % 3 = 0) select count(*), sum(x.i % 1000), count(distinct y.d) from x join y using (a, b, c, d);

@@ -245,7 +245,10 @@ Result<JoinTable> build_join(Library& library, const JoinShape& shape, const Key
 Result<Lookup> lookup_table(Library& library, std::span<const Vector> columns, Address duplicates, Memory& memory) {
   ASSIGN_OR_RETURN(const Side left, make_side({columns.begin(), columns.end()}));
   KeyLayout layout = layout_keys(columns);
-  if (layout.shape.form == KeyForm::hashed) return Lookup{};
+  if (columns.size() > lookup::most_shifted)
+    layout.shape.form = KeyForm::hashed, layout.range = 0;
+  else if (layout.shape.form == KeyForm::hashed)
+    return Lookup{};
   // Kernels that ask compute keys in 64 bits, whatever the type: a contribution is the distance from the type's least number.
   for (size_t c = 0; c < columns.size(); ++c) {
     if (layout.shape.columns[c].rebased || is_wide(columns[c].type)) continue;
