@@ -11,6 +11,7 @@
 //   s = raze(each(@len, values(g)))        t = GPU.fold(k, @len, n, k..); s = compress(there, t)
 //   the same, sum of f64                   p = GPU.sum_part(v, 0), q and r with 1 and 2; s = compress(there,
 //                                          GPU.sum_of_parts(GPU.fold(p, @sum, n, k..), .. q, .. r))
+//   the same, avg of f64                   that sum by GPU.fold(k, @len, n, k..)
 //   x = index(w, first)                    x = w at the rows `first`
 // `position` is the row's number before any selection: where(m) for keys of compress(m, ..), and compress(m2, where(m))
 // for those of a selection of that. So the first rows of groups are rows of columns, and what the program takes at them
@@ -18,11 +19,11 @@
 // else reads a first row of a selection, the group stays.
 // Groups ascend by their keys, as entries do (docs/horseir.md, "group").
 // Keys are integers, dates and texts of columns, at most six; values are integers of 32 and 64 bits, extremes also
-// dates, sums also f64, whose parts take any order (libraries/base/numbers/sum_parts.h). Where a number has no such parts, the run notices
+// dates, sums and averages also f64, whose parts take any order (libraries/base/numbers/sum_parts.h). Where a number has no such parts, the run notices
 // it, and the program is compiled again without those folds. How entries are found is the runtime's choice (runtime/run/folds.cpp); what it cannot fold well, many rows that
 // look-ups select or more groups than a table is worth, is compiled again without it (runtime/engine.h).
 // Values are followed by their data objects (shapes.cpp). Cost: O(groups x statements).
-// Leaves out: programs with control flow in main, f32, extremes of floats, averages, distinct values, variables with several
+// Leaves out: programs with control flow in main, f32, extremes of floats, averages of integers, distinct values, variables with several
 // assignments.
 #include <map>
 
@@ -65,6 +66,7 @@ struct Sink {
     Operand function;
     VariableId values{};
     bool in_parts = false;  // a sum of floats
+    bool average = false;   // and that by the number of rows
   };
   std::vector<Fold> folds;
   size_t folded = 0;  // how many calls of GPU.fold they are
@@ -202,7 +204,11 @@ class Finder : Editing {
   }
 
   bool is_float_sum(Builtin f, BasicType type) const {
-    return f == Builtin::sum && type == BasicType::f64 && !options_.exact_sums;
+    return (f == Builtin::sum || f == Builtin::avg) && type == BasicType::f64 && !options_.exact_sums;
+  }
+
+  static bool averages(const Sink& s) {
+    return std::any_of(s.folds.begin(), s.folds.end(), [](const Sink::Fold& f) { return f.average; });
   }
 
   // raze(each(@f, ..)) of the object that `each` reads as its operand 1.
@@ -210,7 +216,8 @@ class Finder : Editing {
     if (!is_plain(each)) return false;
     const std::optional<Builtin> f = applied_builtin(program_, call(each));
     if (!f || !(is_fold_value(*f, type_of(values)) || is_float_sum(*f, type_of(values)))) return false;
-    if (*f != Builtin::len && *f != Builtin::sum && *f != Builtin::min && *f != Builtin::max) return false;
+    const bool average = *f == Builtin::avg;
+    if (*f != Builtin::len && *f != Builtin::sum && *f != Builtin::min && *f != Builtin::max && !average) return false;
     s.dead.push_back(each);
     bool any = false;
     for (size_t at = each + 1; at < order_.size(); ++at) {
@@ -222,7 +229,8 @@ class Finder : Editing {
         if (!program_.types->is_basic(type)) return false;
         const BasicType result = program_.types->basic_of(type);
         if (result != (*f == Builtin::len ? BasicType::i64 : type_of(values))) return false;
-        s.folds.push_back({at, call(each).operands[0], values, is_float_sum(*f, type_of(values))});
+        if (average && !averages(s)) ++s.folded;  // the number of rows
+        s.folds.push_back({at, call(each).operands[0], values, is_float_sum(*f, type_of(values)), average});
         s.folded += s.folds.back().in_parts ? sum_parts::count : 1;
         any = true;
       }
@@ -433,6 +441,8 @@ class Finder : Editing {
     const VariableId row = fold(made, "row", operand(f, position), function(Builtin::min), BasicType::i64);
     const VariableId there = fresh(f, "there", BasicType::boolean);
     made.push_back(add(f, span, there, Builtin::lt, {operand(f, row), integer(no_row)}));
+    VariableId count{};
+    if (averages(s)) count = fold(made, "count", operand(f, s.keys[0]), function(Builtin::len), BasicType::i64);
     insert(f, group, false, made);
     for (size_t at : s.firsts)
       becomes(f.expressions[f.statements[order_[at]].value], Builtin::compress, {operand(f, there), operand(f, row)});
@@ -446,10 +456,15 @@ class Finder : Editing {
           const VariableId p = fresh(f, "part", BasicType::i64);
           made.push_back(add(f, span, p, Builtin::gpu_sum_part,
                              {operand(f, one.values), integer(static_cast<int64_t>(part))}));
-          sums.push_back(operand(f, fold(made, "fold", operand(f, p), one.function, BasicType::i64)));
+          sums.push_back(operand(f, fold(made, "fold", operand(f, p), function(Builtin::sum), BasicType::i64)));
         }
         t = fresh(f, "sum", BasicType::f64);
         made.push_back(add(f, span, t, Builtin::gpu_sum_of_parts, std::move(sums)));
+        if (one.average) {
+          const VariableId sum = t;
+          t = fresh(f, "average", BasicType::f64);
+          made.push_back(add(f, span, t, Builtin::div, {operand(f, sum), operand(f, count)}));
+        }
       } else {
         t = fold(made, "fold", operand(f, one.values), one.function,
                  program_.types->basic_of(f.variables[target].type));

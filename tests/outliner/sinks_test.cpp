@@ -143,7 +143,22 @@ TEST(Sinks, SumsOfFloatsAreSumsOfTheirParts) {
   }
 }
 
-// Averages, sums of f32, extremes of floats, distinct values and lists of values are no folds; nor are keys of floats.
+// Averages of f64 are these sums by the number of rows, which all averages of a group have in common.
+TEST(Sinks, AveragesOfFloatsAreSumsByTheNumberOfRows) {
+  test::Compiled c;
+  outline(c,
+          "u:? = @mul(x, x); g:? = @group(k); rows:? = @values(g); e:? = @each_right(@index, x, rows); e2:? = @each(@avg, e);"
+          "s:? = @raze(e2); h:? = @each_right(@index, u, rows); h2:? = @each(@avg, h); m:? = @raze(h2); z:? = @list(s, m); return z;");
+  EXPECT_THAT(c.outlined.folds, ElementsAre(0));
+  EXPECT_THAT(c.outlined.float_folds, ElementsAre(0));
+  ASSERT_EQ(c.outlined.kernels.size(), 2u) << c.main();
+  const std::string kernel = c.kernel(0), count = "@GPU.fold(k, @len, 0:i64, k)";
+  ASSERT_THAT(kernel, HasSubstr(count));
+  EXPECT_EQ(kernel.find(count, kernel.find(count) + 1), std::string::npos);
+  EXPECT_THAT(c.kernel(1), HasSubstr(":f64 = @div(sum_"));
+}
+
+// Averages of integers, sums of f32, extremes of floats, distinct values and lists of values are no folds; nor are keys of floats.
 TEST(Sinks, OtherReductionsStay) {
   const auto group = [](const char* key, const char* values, const char* f) {
     return fmt::format(

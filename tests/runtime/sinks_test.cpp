@@ -455,9 +455,10 @@ std::string float_sums(const std::vector<std::string>& keys, bool selected) {
   if (keys.size() > 1) lines += "  ks:? = @list(kept0, kept1);\n";
   lines += fmt::format("  g:? = @group({});\n  first:? = @keys(g);\n  rows:? = @values(g);\n", keys.size() > 1 ? "ks" : "kept0");
   for (const char* x : {"kept2", "kept3"})
-    lines += fmt::format("  c_{0}:? = @each_right(@index, {0}, rows);\n  e_{0}:? = @each(@sum, c_{0});\n  s_{0}:? = @raze(e_{0});\n", x);
+    lines += fmt::format("  c_{0}:? = @each_right(@index, {0}, rows);\n  e_{0}:? = @each(@sum, c_{0});\n  s_{0}:? = @raze(e_{0});\n"
+                         "  d_{0}:? = @each(@avg, c_{0});\n  a_{0}:? = @raze(d_{0});\n", x);
   lines += "  lens:? = @each(@len, rows);\n  n:? = @raze(lens);\n  key:? = @index(kept0, first);\n";
-  return program(lines, {"key", "s_kept2", "s_kept3", "n"});
+  return program(lines, {"key", "s_kept2", "s_kept3", "a_kept2", "a_kept3", "n"});
 }
 // In shared memory, in global memory and by hashed keys: bit for bit, since nothing is rounded before the end.
 TEST(Sinks, SumsOfFloatsAreExact) {
@@ -549,7 +550,11 @@ class Grouping {
     put("f", "n", BasicType::i64, rows, 1'000'000);
     put("f", "w", BasicType::i32, rows, 100);
     put("f", "row", BasicType::i64, rows, dimension);
-    std::vector<std::string> keys{"f_p", "f_q", "f_r"}, values{"f_n", "f_w"};
+    std::vector<int64_t> floats;
+    for (uint64_t i = 0; i < rows; ++i) floats.push_back(std::bit_cast<int64_t>(static_cast<double>(pick(1'000'000)) / 64 - 5000));
+    tables.put("f", "x", BasicType::f64, floats);
+    load_column("f", "x", "f64");
+    std::vector<std::string> keys{"f_p", "f_q", "f_r"}, values{"f_n", "f_w", "f_x"};
     std::string at = "f_row";
     for (uint64_t depth = pick(3); depth-- > 0;) {
       const std::string mask = fmt::format("m{}", depth);
@@ -558,6 +563,8 @@ class Grouping {
         for (std::string& name : *names) name = made(fmt::format("@compress({}, {})", mask, name));
       at = made(fmt::format("@compress({}, {})", mask, at));
     }
+    x_ = values.back();
+    values.pop_back();
     keys.push_back(made(fmt::format("@index(d_a, {})", at)));
     keys.push_back(made(fmt::format("@index(d_b, {})", at)));
     values.push_back(made(fmt::format("@plus({}, {})", values[0], values[0])));
@@ -611,6 +618,11 @@ class Grouping {
     std::vector<std::string> at, results;
     for (const std::string& k : own) at.push_back(made(fmt::format("@index({}, {})", k, first)));
     for (uint64_t n = 1 + pick(4); n-- > 0;) {
+      if (pick(4) == 0) {
+        const std::string cells = made(fmt::format("@each_right(@index, {}, {})", x_, rows));
+        results.push_back(made(fmt::format("@raze({})", made(fmt::format("@each(@{}, {})", pick(3) ? "avg" : "sum", cells)))));
+        continue;
+      }
       const char* f = integer_functions[pick(4)];
       const std::string cells =
           std::string_view(f) == "len"
@@ -631,7 +643,7 @@ class Grouping {
   }
 
   std::mt19937_64 random_;
-  std::string lines_;
+  std::string lines_, x_;  // the floats
   size_t made_ = 0;
 };
 
