@@ -9,6 +9,7 @@
 #include "libraries/base/report/version.h"
 #include "libraries/base/system/files.h"
 #include "libraries/base/system/interrupt.h"
+#include "tools/papers/papers.h"
 #include "tools/rndn.h"
 
 namespace {
@@ -87,6 +88,8 @@ int run(int argc, char** argv) {
   bench->require_subcommand(1);
   commands.push_back(tools::bench_tpch_command(*bench));
   commands.push_back(tools::bench_sql_command(*bench));
+  commands.push_back(tools::bench_kernel_weaver_command(*bench));
+  commands.push_back(tools::bench_multi_bsp_command(*bench));
   commands.push_back(tools::devices_command(program));
   commands.push_back(tools::help_command(program));
 

@@ -1,0 +1,196 @@
+#include "tools/papers/harness.h"
+
+#include <CLI/CLI.hpp>
+#include <cmath>
+
+#include "libraries/base/report/version.h"
+#include "libraries/base/system/parallel.h"
+
+namespace rndn::tools::papers {
+
+bool Settings::wants(std::string_view figure) const {
+  return figures.empty() || std::find(figures.begin(), figures.end(), figure) != figures.end();
+}
+
+void add_paper_flags(CLI::App& command, Settings& settings, const std::vector<std::string>& figures) {
+  settings.flags.limits.seconds = 60;
+  command.add_option("--figures", settings.figures, "of " + fmt::format("{}", fmt::join(figures, ", ")) + " (default: all)")
+      ->delimiter(',')
+      ->check(CLI::IsMember(figures))
+      ->type_name("LIST");
+  command.add_option("--warm-up", settings.warm_up, "runs that do not count (default 1)")->check(CLI::Range(0u, 1000u));
+  command.add_option("--runs", settings.runs, "runs that count (default 5)")->check(CLI::Range(1u, 1000u));
+  command.add_option("--device", settings.flags.device, "auto, cuda[:N] or sim")->type_name("D");
+  command.add_option("--arch", settings.flags.arch, "target of the simulator")->type_name("A");
+  add_limit_flags(command, settings.flags);
+  command.add_option("-o", settings.flags.output, "folder for the table, as .tsv and .json (default: .tsv on stdout)")
+      ->type_name("DIR");
+}
+
+std::string difference(const std::vector<data::Value>& results, const std::vector<Answer>& expected) {
+  if (results.size() != expected.size())
+    return fmt::format("{} results in place of {}", results.size(), expected.size());
+  for (size_t r = 0; r < results.size(); ++r) {
+    const data::Value& got = results[r];
+    const Answer& want = expected[r];
+    const size_t n = want.is_float ? want.floats.size() : want.integers.size();
+    if (!got.is_vector() || got.is_text_vector()) return fmt::format("result {} is no vector of numbers", r);
+    if (got.size != n) return fmt::format("result {} has {} rows in place of {}", r, got.size, n);
+    if ((got.type == hir::BasicType::f64) != want.is_float) return fmt::format("result {} is of another type", r);
+    for (size_t i = 0; i < n; ++i) {
+      if (want.is_float) {
+        const double x = got.as<double>()[i], y = want.floats[i];
+        if (!(std::abs(x - y) <= 1e-12 * std::abs(y))) return fmt::format("result {}, row {}: {} in place of {}", r, i, x, y);
+        continue;
+      }
+      const bool is_wide = data::plain_width(got.type) == 8;
+      const int64_t x = is_wide ? got.as<int64_t>()[i] : got.as<int32_t>()[i];
+      if (x != want.integers[i]) return fmt::format("result {}, row {}: {} in place of {}", r, i, x, want.integers[i]);
+    }
+  }
+  return "";
+}
+
+Result<std::unique_ptr<Harness>> Harness::open(DeviceChoice choice, Settings settings) {
+  if (choice.is_cpu()) return usage_error("--device is auto, cuda or sim: the reference interpreter launches nothing");
+  std::unique_ptr<Harness> harness(new Harness(std::move(choice), std::move(settings)));
+  ASSIGN_OR_RETURN(harness->device_, harness->choice_.open());
+  harness->meter_ = std::make_unique<Meter>(*harness->device_);
+  return harness;
+}
+
+Figures::Facts Harness::facts(const std::string& command, const std::string& data) const {
+  return {{"rndn bench", command},
+          {"device", fmt::format("{}, {}", info().name, info().target)},
+          {"driver", info().driver.empty() ? "none" : info().driver},
+          {"rndn", fmt::format("{} ({})", version(), commit())},
+          {"host", fmt::format("{} cores", hardware_threads())},
+          {"data", data},
+          {"runs", fmt::format("{} after {}, sides in turns: median (lowest to highest)", settings_.runs, settings_.warm_up)}};
+}
+
+Result<std::vector<Spread>> Harness::in_turns(std::span<const Body> bodies) {
+  std::vector<std::vector<double>> ms(bodies.size());
+  for (unsigned i = 0; i < settings_.warm_up + settings_.runs; ++i)
+    for (size_t b = 0; b < bodies.size(); ++b) {
+      ASSIGN_OR_RETURN(const double took, limited(bodies[b]));
+      if (i >= settings_.warm_up && has_clock()) ms[b].push_back(took);
+    }
+  std::vector<Spread> spreads;
+  for (std::vector<double>& of : ms) spreads.push_back(spread_of(std::move(of)));
+  return spreads;
+}
+
+std::unique_ptr<Session> Harness::session(std::shared_ptr<data::Source> source) {
+  device::Device& metered = *meter_;
+  DeviceChoice choice{runtime::DeviceChoice::of(std::make_unique<device::ForwardingDevice>(metered))};
+  return std::make_unique<Session>(std::move(source), std::move(choice), "");
+}
+
+Result<Compared> Harness::compare(Session& session, std::span<const Side> sides, const Check& check) {
+  Compared out;
+  auto checked = [&](const Side& side, const Session::Outcome& outcome) -> Result<void> {
+    ASSIGN_OR_RETURN(std::string differs, check(outcome));
+    if (out.wrong.empty() && !differs.empty()) out.wrong = fmt::format("{}: {}", side.program.name, differs);
+    return {};
+  };
+  for (const Side& side : sides) {
+    Measured& m = out.sides.emplace_back();
+    // The columns come to the device with the first side.
+    meter_->counts = {};
+    ASSIGN_OR_RETURN(const Session::Outcome first, session.run(side.program, side.flags, true));
+    if (out.sides.size() == 1) out.sent_bytes = meter_->counts.sent;
+    RETURN_IF_ERROR(checked(side, first));
+    m.kernels = first.reports.at(0).kernels;
+    m.fallbacks = first.reports.at(0).fallbacks;
+    m.sectors_bytes = meter_->counts.sectors * 32;
+    m.warps = UINT64_MAX;
+    for (const runtime::KernelReport& k : m.kernels) {
+      m.launches += k.launches;
+      m.registers = std::max<uint64_t>(m.registers, k.registers);
+      if (const uint32_t warps = meter_->resident_warps(k.name)) m.warps = std::min<uint64_t>(m.warps, warps);
+      m.floor_bytes += k.floor_bytes * (k.kind == "library" ? 1 : k.launches);
+    }
+    if (m.warps == UINT64_MAX) m.warps = 0;
+    // Every buffer from the driver: what is in use is what is needed.
+    Flags exact = side.flags;
+    exact.alloc = "driver";
+    const uint64_t before = meter_->in_use();
+    meter_->forget_peak();
+    RETURN_IF_ERROR(session.run(side.program, exact, false));
+    m.memory_bytes = meter_->peak() - before;
+  }
+  std::vector<Body> bodies;
+  std::vector<Session::Outcome> last(sides.size());
+  for (size_t s = 0; s < sides.size(); ++s)
+    bodies.push_back([&, s]() -> Result<double> {
+      ASSIGN_OR_RETURN(last[s], session.run(sides[s].program, sides[s].flags, true));
+      uint64_t ns = 0;
+      for (const runtime::KernelReport& k : last[s].reports.at(0).kernels) ns += k.ns;
+      return static_cast<double>(ns) * 1e-6;
+    });
+  ASSIGN_OR_RETURN(const std::vector<Spread> spreads, in_turns(bodies));
+  for (size_t s = 0; s < sides.size(); ++s) {
+    out.sides[s].ms = spreads[s];
+    RETURN_IF_ERROR(checked(sides[s], last[s]));
+  }
+  return out;
+}
+
+Result<double> Harness::speed(uint64_t bytes, const std::function<Result<void>()>& copy) {
+  if (!has_clock()) return 0;
+  uint64_t best = UINT64_MAX;
+  for (int i = 0; i < 5; ++i) {
+    ASSIGN_OR_RETURN(const uint32_t start, meter_->record_mark());
+    RETURN_IF_ERROR(copy());
+    ASSIGN_OR_RETURN(const uint32_t end, meter_->record_mark());
+    ASSIGN_OR_RETURN(const uint64_t ns, meter_->elapsed_ns(start, end));
+    best = std::min(best, std::max<uint64_t>(ns, 1));
+  }
+  return static_cast<double>(bytes) / static_cast<double>(best) * 1e9;
+}
+
+Result<double> Harness::copy_speed() {
+  constexpr uint64_t bytes = uint64_t{1} << 30;
+  if (!has_clock()) return 0;
+  ASSIGN_OR_RETURN(const device::Address from, meter_->allocate(bytes));
+  ASSIGN_OR_RETURN(const device::Address to, meter_->allocate(bytes));
+  RETURN_IF_ERROR(meter_->fill(from, 0, bytes));
+  ASSIGN_OR_RETURN(const double found, speed(2 * bytes, [&] { return meter_->copy(to, from, bytes); }));
+  RETURN_IF_ERROR(meter_->free(from));
+  RETURN_IF_ERROR(meter_->free(to));
+  return found;
+}
+
+// Mapped memory is pinned, and a copy from its device address a transfer at the link's full speed.
+Result<double> Harness::transfer_speed() {
+  constexpr uint64_t bytes = uint64_t{256} << 20;
+  if (!has_clock()) return 0;
+  ASSIGN_OR_RETURN(const device::Mapped from, meter_->allocate_mapped(bytes));
+  ASSIGN_OR_RETURN(const device::Address to, meter_->allocate(bytes));
+  ASSIGN_OR_RETURN(const double found, speed(bytes, [&] { return meter_->copy(to, from.address, bytes); }));
+  RETURN_IF_ERROR(meter_->free(to));
+  RETURN_IF_ERROR(meter_->free_mapped(from));
+  return found;
+}
+
+Flags fused(Flags flags) {
+  flags.no_fallback = true;
+  return flags;
+}
+Flags unfused(Flags flags) {
+  flags.no_fallback = true;
+  flags.outline = "none";
+  flags.fuse_operators = "off";
+  return flags;
+}
+
+Result<int> finish(const Figures& figures, const Settings& settings, const Figures::Facts& facts) {
+  RETURN_IF_ERROR(figures.write(settings.flags.output, facts));
+  if (figures.all_right()) return 0;
+  for (const FigureRow& r : figures.rows())
+    if (!r.wrong.empty()) note(fmt::format("{}, {}: wrong answer: {}", r.figure, r.what, r.wrong));
+  return static_cast<int>(Fault::internal);
+}
+
+}  // namespace rndn::tools::papers

@@ -1,0 +1,117 @@
+// How the benchmarks of papers measure: sides of a comparison take turns, run by run, so that a drift of the clocks
+// meets all of them; of each the median counts, and the lowest and highest are told. Every answer is checked against
+// the host's before its time counts, and again after the last run. Every run has a time limit.
+//
+//   ASSIGN_OR_RETURN(auto harness, Harness::open(DeviceChoice.., settings));
+//   ASSIGN_OR_RETURN(const Compared compared, harness->compare(source, sides, check));
+//   compared.sides[0].ms, compared.wrong
+#pragma once
+#include <functional>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "libraries/base/report/progress.h"
+#include "tools/bench_samples.h"
+#include "tools/papers/figures.h"
+#include "tools/papers/meter.h"
+#include "tools/rndn.h"
+#include "tools/session.h"
+
+namespace rndn::tools::papers {
+
+// What all commands of papers are told.
+struct Settings {
+  Flags flags;  // --device, --arch, --timeout, -o
+  unsigned warm_up = 1, runs = 5;
+  std::vector<std::string> figures;  // --figures; none: all
+  bool wants(std::string_view figure) const;
+};
+// Declares them. `figures`: what there is to choose from.
+void add_paper_flags(CLI::App& command, Settings& settings, const std::vector<std::string>& figures);
+
+// The answer of a program as the host has it: a vector of numbers.
+struct Answer {
+  std::vector<int64_t> integers;
+  std::vector<double> floats;  // to 1e-12
+  bool is_float = false;
+  static Answer of(std::vector<int64_t> values) { return {.integers = std::move(values)}; }
+  static Answer of(std::vector<double> values) { return {.floats = std::move(values), .is_float = true}; }
+};
+// The first difference as a sentence; empty: there is none.
+std::string difference(const std::vector<data::Value>& results, const std::vector<Answer>& expected);
+
+struct Side {
+  NamedSource program;
+  Flags flags;
+};
+// Of one run.
+struct Measured {
+  Spread ms;  // of all kernels, by the device's clock
+  std::vector<runtime::KernelReport> kernels;
+  uint64_t launches = 0, registers = 0;  // registers: the most of a kernel
+  uint64_t warps = 0;                    // resident on a multiprocessor: the fewest of a kernel
+  uint64_t floor_bytes = 0;              // that kernels must move at least
+  uint64_t sectors_bytes = 0;            // that they moved: the simulator's count
+  uint64_t memory_bytes = 0;             // of the device beside the columns, at most at once
+  std::vector<std::string> fallbacks;
+};
+struct Compared {
+  std::vector<Measured> sides;
+  uint64_t sent_bytes = 0;  // to the device in the first run: the columns, as they lie there, and little more
+  std::string wrong;        // the first side's first difference
+};
+
+class Harness {
+ public:
+  // The device outlives nothing of the harness.
+  static Result<std::unique_ptr<Harness>> open(DeviceChoice choice, Settings settings);
+
+  const Settings& settings() const { return settings_; }
+  const device::Info& info() const { return device_->info(); }
+  Meter& device() { return *meter_; }
+  bool has_clock() const { return !info().is_simulator; }
+  // First in every table.
+  Figures::Facts facts(const std::string& command, const std::string& data) const;
+
+  // Each body once to warm up, or as often as is wanted, then in turns; what it returns is the time in milliseconds. Without a clock
+  // nothing is kept of it.
+  using Body = std::function<Result<double>()>;
+  // Within the time limit of one run.
+  template <class F>
+  auto limited(F&& body) -> decltype(body()) {
+    const CancelToken token(settings_.flags.limits, CancelToken::current());
+    const CancelScope scope(token);
+    return errors_of(body);
+  }
+  Result<std::vector<Spread>> in_turns(std::span<const Body> bodies);
+
+  // Programs or queries, over the same tables.
+  using Check = std::function<Result<std::string>(const Session::Outcome&)>;
+  Result<Compared> compare(Session& session, std::span<const Side> sides, const Check& check);
+  std::unique_ptr<Session> session(std::shared_ptr<data::Source> source);
+
+  // Bytes per second: of a copy on the device, read and written, and of one from the host's pinned memory. 0 without a clock.
+  Result<double> copy_speed();
+  Result<double> transfer_speed();
+
+ private:
+  explicit Harness(DeviceChoice choice, Settings settings)
+      : choice_(std::move(choice)), settings_(std::move(settings)) {}
+  Result<double> speed(uint64_t bytes, const std::function<Result<void>()>& copy);
+
+  DeviceChoice choice_;
+  Settings settings_;
+  device::Device* device_ = nullptr;
+  std::unique_ptr<Meter> meter_;
+};
+
+// Fused as the product fuses, and a kernel per statement.
+Flags fused(Flags flags);
+Flags unfused(Flags flags);
+
+// The end of a command: writes the table; exit code 70 where an answer was wrong.
+Result<int> finish(const Figures& figures, const Settings& settings, const Figures::Facts& facts);
+
+}  // namespace rndn::tools::papers

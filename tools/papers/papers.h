@@ -1,0 +1,23 @@
+// The benchmarks of papers: a command each, and what it measures as a function, for tests on other devices.
+#pragma once
+#include <memory>
+#include <span>
+
+#include "tools/papers/figures.h"
+#include "tools/papers/harness.h"
+
+namespace rndn::tools::papers {
+
+// sizes: rows of the largest table, as powers of two.
+Figures kernel_weaver_table();
+Result<void> measure_kernel_weaver(Harness& harness, std::span<const unsigned> sizes, Figures& figures);
+
+Figures multi_bsp_table();
+Result<void> measure_multi_bsp(Harness& harness, std::span<const unsigned> sizes, Figures& figures);
+
+}  // namespace rndn::tools::papers
+
+namespace rndn::tools {
+std::unique_ptr<Command> bench_kernel_weaver_command(CLI::App& bench);
+std::unique_ptr<Command> bench_multi_bsp_command(CLI::App& bench);
+}  // namespace rndn::tools
