@@ -7,8 +7,7 @@
 // is an empty folder, so that compiling is measured. Of the runs the median counts, highest and
 // lowest dropped from five on.
 //
-// DuckDB gets the columns that the queries read, in place, by data chunks; all others are NULL
-// there. Answers agree when their rows do, in any order (one that differs is said): exact numbers
+// Answers agree when their rows do, in any order (one that differs is said): exact numbers
 // exactly, floats to 1e-12. What is refused or wrong says why in its row.
 #include <unistd.h>
 
@@ -30,6 +29,7 @@
 #include "runtime/sql/catalog.h"
 #include "tools/bench_samples.h"
 #include "tools/compare_results.h"
+#include "tools/duckdb_tables.h"
 #include "tools/rndn.h"
 #include "tools/session.h"
 
@@ -59,78 +59,6 @@ class EmptyCache {
   explicit EmptyCache(std::string name) : name_(std::move(name)) {}
   std::string name_;
 };
-
-// Stored values as DuckDB holds them: integers times a unit, or decimals kept as floats times 10^s.
-struct Conversion {
-  double scale = 1;
-  int64_t unit = 1;
-
-  template <class From, class To>
-  void run(const From* from, uint64_t count, To* to) const {
-    for (uint64_t i = 0; i < count; ++i) {
-      if constexpr (std::is_floating_point_v<From>)
-        to[i] =
-            scale == 1 ? static_cast<To>(from[i]) : static_cast<To>(std::llround(static_cast<double>(from[i]) * scale));
-      else
-        to[i] = static_cast<To>(from[i] * unit);
-    }
-  }
-  template <class To>
-  void of(const data::Column& column, uint64_t first, uint64_t count, To* to) const {
-    using hir::BasicType;
-    auto from = [&]<class From>(From) { run(column.as<From>() + first, count, to); };
-    switch (column.type) {
-      case BasicType::boolean:
-      case BasicType::i8: return from(int8_t{});
-      case BasicType::i16: return from(int16_t{});
-      case BasicType::f32: return from(float{});
-      case BasicType::f64: return from(double{});
-      default: return column.width == 8 ? from(int64_t{}) : from(int32_t{});
-    }
-  }
-  // DuckDB keeps a decimal in the fewest bytes for its digits.
-  void to_type(const sql::Type& type, const data::Column& column, uint64_t first, uint64_t count, void* out) const {
-    auto to = [&]<class To>(To) { of(column, first, count, static_cast<To*>(out)); };
-    switch (type.id) {
-      case sql::TypeId::boolean:
-      case sql::TypeId::tinyint: return to(int8_t{});
-      case sql::TypeId::utinyint: return to(uint8_t{});
-      case sql::TypeId::smallint: return to(int16_t{});
-      case sql::TypeId::usmallint: return to(uint16_t{});
-      case sql::TypeId::integer:
-      case sql::TypeId::date: return to(int32_t{});
-      case sql::TypeId::uinteger: return to(uint32_t{});
-      case sql::TypeId::real: return to(float{});
-      case sql::TypeId::double_: return to(double{});
-      case sql::TypeId::hugeint: return to(__int128{});
-      case sql::TypeId::decimal:
-        if (type.width <= 4) return to(int16_t{});
-        if (type.width <= 9) return to(int32_t{});
-        return type.width <= 18 ? to(int64_t{}) : to(__int128{});
-      default: return to(int64_t{});
-    }
-  }
-};
-
-Duckdb::Column duckdb_column(const sql::Column& column, std::shared_ptr<const data::Column> data) {
-  using hir::BasicType;
-  Duckdb::Column out{.name = column.name, .type = column.type};
-  if (data->validity) out.validity = data->validity->data();
-  if (hir::is_text(data->type)) {
-    out.text = [data](uint64_t row) { return data->text_at(row); };
-    return out;
-  }
-  if (data->type == BasicType::character) {
-    out.text = [data](uint64_t row) { return std::string_view(data->as<char>() + row, 1); };
-    return out;
-  }
-  const Conversion conversion{.scale = column.type.id == sql::TypeId::decimal ? std::pow(10.0, column.type.scale) : 1,
-                              .unit = runtime::sql_unit(data->type)};
-  out.numbers = [=, type = column.type](uint64_t first, uint64_t count, void* to) {
-    conversion.to_type(type, *data, first, count, to);
-  };
-  return out;
-}
 
 struct Row {
   std::string query, right;
@@ -217,7 +145,7 @@ class BenchSqlCommand final : public Command {
 
     // Tables are known to both before anything is measured.
     std::vector<std::string> refused(queries.size());
-    std::map<std::string, std::set<std::string>> reads;
+    TablesRead reads;
     for (size_t i = 0; i < queries.size(); ++i) {
       Timings ignored;
       auto query = session.prepare_sql(queries[i], runtime::SqlQueries::Until::program, ignored);
@@ -229,7 +157,7 @@ class BenchSqlCommand final : public Command {
       }
       for (const auto& [table, columns] : (*query)->planned.reads) reads[table].insert(columns.begin(), columns.end());
     }
-    RETURN_IF_ERROR(load(session, *source, reads));
+    RETURN_IF_ERROR(load_tables(*duckdb_, session.queries().catalog(), *source, reads));
     session.queries().forget();
 
     std::string device_name = "the reference interpreter";
@@ -265,25 +193,6 @@ class BenchSqlCommand final : public Command {
     }
     const bool all = std::all_of(rows.begin(), rows.end(), [](const Row& r) { return r.agrees; });
     return all ? 0 : static_cast<int>(Fault::internal);
-  }
-
-  Result<void> load(Session& session, data::Source& source, const std::map<std::string, std::set<std::string>>& reads) {
-    for (const sql::Table& table : session.queries().catalog().tables) {
-      const auto read = reads.find(table.name);
-      if (read == reads.end()) continue;
-      std::vector<Duckdb::Column> columns;
-      for (const sql::Column& c : table.columns) {
-        if (read->second.contains(c.name)) {
-          ASSIGN_OR_RETURN(auto data, source.column(table.name, c.name));
-          columns.push_back(duckdb_column(c, std::move(data)));
-        } else {
-          columns.push_back({.name = c.name, .type = c.type});
-        }
-      }
-      ASSIGN_OR_RETURN(const uint64_t rows, source.rows(table.name));
-      RETURN_IF_ERROR(duckdb_->load(table.name, rows, columns));
-    }
-    return {};
   }
 
   Result<void> query(Session& session, const NamedSource& statement, Row& row) {

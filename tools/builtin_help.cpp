@@ -6,7 +6,7 @@ namespace {
 constexpr std::string_view family_mark = "## Builtins: ", entry_mark = "### ", item_mark = "- `";
 constexpr size_t dash = 2;  // of an item, which is no part of its text
 
-std::string_view trim(std::string_view s) {
+std::string_view trimmed(std::string_view s) {
   while (!s.empty() && (s.front() == '\n' || s.front() == ' ')) s.remove_prefix(1);
   while (!s.empty() && (s.back() == '\n' || s.back() == ' ')) s.remove_suffix(1);
   return s;
@@ -34,17 +34,17 @@ std::string first_sentence(std::string_view s) {
 
 // Fills in the parts of an entry from its text.
 void read_parts(HelpEntry& entry, std::string_view text) {
-  entry.text = trim(text);
+  entry.text = trimmed(text);
   std::string_view rest;
   entry.signature = code_span(entry.text, rest);
   if (entry.is_item) {
     if (rest.starts_with(':')) rest.remove_prefix(1);
-    entry.summary = first_sentence(trim(rest));
+    entry.summary = first_sentence(trimmed(rest));
     return;
   }
   const size_t paragraph = rest.find("\n\n");
-  entry.facts = trim(rest.substr(0, paragraph));
-  if (paragraph != rest.npos) entry.summary = first_sentence(trim(rest.substr(paragraph)));
+  entry.facts = trimmed(rest.substr(0, paragraph));
+  if (paragraph != rest.npos) entry.summary = first_sentence(trimmed(rest.substr(paragraph)));
 }
 
 }  // namespace

@@ -90,6 +90,7 @@ int run(int argc, char** argv) {
   commands.push_back(tools::bench_sql_command(*bench));
   commands.push_back(tools::bench_kernel_weaver_command(*bench));
   commands.push_back(tools::bench_multi_bsp_command(*bench));
+  commands.push_back(tools::bench_horseqc_command(*bench));
   commands.push_back(tools::devices_command(program));
   commands.push_back(tools::help_command(program));
 

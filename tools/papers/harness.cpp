@@ -87,6 +87,14 @@ std::unique_ptr<Session> Harness::session(std::shared_ptr<data::Source> source) 
   return std::make_unique<Session>(std::move(source), std::move(choice), "");
 }
 
+Result<uint64_t> Harness::sent_bytes(Session& session, Side side) {
+  side.flags.no_cache = true;  // its columns leave the device after each run
+  RETURN_IF_ERROR(session.run(side.program, side.flags, false));
+  meter_->counts = {};
+  RETURN_IF_ERROR(session.run(side.program, side.flags, false));
+  return meter_->counts.sent;
+}
+
 Result<Compared> Harness::compare(Session& session, std::span<const Side> sides, const Check& check) {
   Compared out;
   auto checked = [&](const Side& side, const Session::Outcome& outcome) -> Result<void> {
@@ -96,13 +104,12 @@ Result<Compared> Harness::compare(Session& session, std::span<const Side> sides,
   };
   for (const Side& side : sides) {
     Measured& m = out.sides.emplace_back();
-    // The columns come to the device with the first side.
     meter_->counts = {};
     ASSIGN_OR_RETURN(const Session::Outcome first, session.run(side.program, side.flags, true));
-    if (out.sides.size() == 1) out.sent_bytes = meter_->counts.sent;
     RETURN_IF_ERROR(checked(side, first));
     m.kernels = first.reports.at(0).kernels;
-    m.fallbacks = first.reports.at(0).fallbacks;
+    if (out.wrong.empty() && first.fallbacks)
+      out.wrong = fmt::format("{}: on the host: {}", side.program.name, first.reports.at(0).fallbacks.at(0));
     m.sectors_bytes = meter_->counts.sectors * 32;
     m.warps = UINT64_MAX;
     for (const runtime::KernelReport& k : m.kernels) {
@@ -174,12 +181,8 @@ Result<double> Harness::transfer_speed() {
   return found;
 }
 
-Flags fused(Flags flags) {
-  flags.no_fallback = true;
-  return flags;
-}
+Flags fused(Flags flags) { return flags; }
 Flags unfused(Flags flags) {
-  flags.no_fallback = true;
   flags.outline = "none";
   flags.fuse_operators = "off";
   return flags;

@@ -55,12 +55,11 @@ struct Measured {
   uint64_t floor_bytes = 0;              // that kernels must move at least
   uint64_t sectors_bytes = 0;            // that they moved: the simulator's count
   uint64_t memory_bytes = 0;             // of the device beside the columns, at most at once
-  std::vector<std::string> fallbacks;
 };
 struct Compared {
   std::vector<Measured> sides;
-  uint64_t sent_bytes = 0;  // to the device in the first run: the columns, as they lie there, and little more
-  std::string wrong;        // the first side's first difference
+  uint64_t sent_bytes = 0;  // Harness::sent_bytes, where it was asked
+  std::string wrong;        // the first difference of a side, or what it left to the host
 };
 
 class Harness {
@@ -90,6 +89,8 @@ class Harness {
   // Programs or queries, over the same tables.
   using Check = std::function<Result<std::string>(const Session::Outcome&)>;
   Result<Compared> compare(Session& session, std::span<const Side> sides, const Check& check);
+  // What a run sends to the device that has nothing: the columns, as they lie there, and little more.
+  Result<uint64_t> sent_bytes(Session& session, Side side);
   std::unique_ptr<Session> session(std::shared_ptr<data::Source> source);
 
   // Bytes per second: of a copy on the device, read and written, and of one from the host's pinned memory. 0 without a clock.

@@ -244,9 +244,8 @@ NamedSource program_of(const Pattern& pattern, const Tables& tables, bool summed
   std::vector<std::string> results = words_of(pattern.results), types = words_of(pattern.types);
   if (summed)
     for (size_t r = 0; r < results.size(); ++r) {
-      const char* const type = types[r] == "f64" ? "f64" : "i64";
-      body += fmt::format("\n        sum_{0}:{1} = @sum({0});", results[r], type);
-      results[r] = "sum_" + results[r], types[r] = type;
+      body += fmt::format("\n        sum_{0}:{1} = @sum({0});", results[r], types[r]);
+      results[r] = "sum_" + results[r];
     }
   return {pattern.name, std::string(pattern.name) + ".hir",
           fmt::format("module pattern {{\n    import Builtin.*;\n    def main() : {} {{\n{}{}\n        return {};\n    }}\n}}\n",
@@ -261,9 +260,9 @@ std::vector<Answer> sums_of(const std::vector<Answer>& columns) {
       for (const double x : column.floats) sum += x;
       sums.push_back(Answer::of(std::vector{static_cast<double>(sum)}));
     } else {
-      int64_t sum = 0;
-      for (const int64_t x : column.integers) sum += x;
-      sums.push_back(Answer::of(std::vector{sum}));
+      uint32_t sum = 0;  // that of i32 is one, and wraps
+      for (const int64_t x : column.integers) sum += static_cast<uint32_t>(x);
+      sums.push_back(Answer::of(std::vector{int64_t{static_cast<int32_t>(sum)}}));
     }
   }
   return sums;

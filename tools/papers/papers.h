@@ -15,9 +15,19 @@ Result<void> measure_kernel_weaver(Harness& harness, std::span<const unsigned> s
 Figures multi_bsp_table();
 Result<void> measure_multi_bsp(Harness& harness, std::span<const unsigned> sizes, Figures& figures);
 
+struct HorseqcSizes {
+  double scale = 10;  // of SSB and TPC-H
+  uint64_t rows = 60'000'000, groups = 16'384;
+  std::vector<std::string> queries;  // none: all
+};
+Figures horseqc_table();
+// transfer: bytes per second from the host; 0: nothing is said of it.
+Result<void> measure_horseqc(Harness& harness, const HorseqcSizes& sizes, double transfer, Figures& figures);
+
 }  // namespace rndn::tools::papers
 
 namespace rndn::tools {
 std::unique_ptr<Command> bench_kernel_weaver_command(CLI::App& bench);
 std::unique_ptr<Command> bench_multi_bsp_command(CLI::App& bench);
+std::unique_ptr<Command> bench_horseqc_command(CLI::App& bench);
 }  // namespace rndn::tools

@@ -1,0 +1,308 @@
+// `rndn bench horseqc`: the experiments of Funke, Bress, Noll, Markl, Teubner: "Pipelined Query Processing in Coprocessor
+// Environments" (SIGMOD 2018): are the kernels of a query faster than the transfer of its columns?
+//
+// Transfer is the bytes of a query's columns, as they lie on the device, at the measured speed of a copy from pinned memory.
+// Operator-at-a-time is --outline none --fuse-operators off. Queries are SQL, and answers DuckDB's.
+//
+// Figures: table 1 (bytes that kernels move per byte that is transferred), 17 and 27 (a projection and a sum of what a comparison
+// selects), 18 (groups), 19 and table 3 (SSB), 20 (TPC-H). The paper's other ways to write a pipeline's result stand beside ours in
+// figures 17 and 27: see pipelines.h. Left out: 21 and 22, which run by ranges of rows and end to end: `rndn sql --device-memory`,
+// `rndn bench sql`; devices without a bus between host and device.
+#include <CLI/CLI.hpp>
+#include <map>
+
+#include "libraries/base/system/parallel.h"
+#include "runtime/planner/duckdb.h"
+#include "runtime/print_sql.h"
+#include "tools/compare_results.h"
+#include "tools/duckdb_tables.h"
+#include "tools/papers/made_tables.h"
+#include "tools/papers/papers.h"
+
+namespace rndn::tools::papers {
+namespace {
+
+using hir::BasicType;
+
+using Sums = std::map<int32_t, uint32_t>;
+
+// A table of facts for figures 17, 18 and 27.
+struct Facts {
+  uint64_t rows;
+  static constexpr int64_t quantities = 50;
+
+  static int64_t quantity(uint64_t i) { return static_cast<int64_t>(1 + random_at(1, i) % quantities); }
+  static int64_t price(uint64_t i) { return static_cast<int64_t>(random_at(2, i) % 1'000'000); }
+  static int64_t discount(uint64_t i) { return static_cast<int64_t>(random_at(3, i) % 11); }
+  static int64_t group(uint64_t i, uint64_t groups) { return static_cast<int64_t>(random_at(4, i) % groups); }
+  static int64_t revenue(uint64_t i) { return price(i) * discount(i); }
+
+  // Of every group that there is, by its key: sums of i32 wrap.
+  Sums sums(uint64_t groups) const {
+    std::vector<uint32_t> all(groups);
+    std::vector<bool> seen(groups);
+    for (uint64_t i = 0; i < rows; ++i) {
+      const auto g = static_cast<size_t>(group(i, groups));
+      all[g] += static_cast<uint32_t>(price(i)), seen[g] = true;
+    }
+    Sums out;
+    for (size_t g = 0; g < groups; ++g)
+      if (seen[g]) out[static_cast<int32_t>(g)] = all[g];
+    return out;
+  }
+  MadeTable table() const {
+    return {"lineorder",
+            rows,
+            {{"quantity", BasicType::i32, quantity},
+             {"price", BasicType::i32, price},
+             {"discount", BasicType::i32, discount}}};
+  }
+  MadeTable grouped(uint64_t groups) const {
+    return {"lineorder",
+            rows,
+            {{"g", BasicType::i32, [groups](uint64_t i) { return group(i, groups); }},
+             {"price", BasicType::i32, price}}};
+  }
+};
+
+constexpr std::string_view loads_of_selection = R"(
+        quantity:i32 = check_cast(@column_value(t, `quantity:sym), i32);
+        price:i32    = check_cast(@column_value(t, `price:sym), i32);
+        discount:i32 = check_cast(@column_value(t, `discount:sym), i32);
+        wide:i64     = check_cast(price, i64);
+        times:i64    = check_cast(discount, i64);
+        few:?        = @leq(quantity, $X:i32);
+        revenue:?    = @mul(wide, times);
+        kept:?       = @compress(few, revenue);)";
+constexpr std::string_view groups_and_sums = R"(
+        g:i32     = check_cast(@column_value(t, `g:sym), i32);
+        price:i32 = check_cast(@column_value(t, `price:sym), i32);
+        groups:?  = @group(g);
+        first:?   = @keys(groups);
+        rows:?    = @values(groups);
+        cells:?   = @each_right(@index, price, rows);
+        each:?    = @each(@sum, cells);
+        sums:?    = @raze(each);
+        keys:?    = @index(g, first);)";
+
+NamedSource program_of(std::string name, std::string_view body, const std::string& types, const std::string& results,
+                       int64_t x = 0) {
+  std::string text(body);
+  for (size_t at; (at = text.find("$X")) != text.npos;) text.replace(at, 2, std::to_string(x));
+  return {name, name + ".hir",
+          fmt::format("module pipeline {{\n    import Builtin.*;\n    def main() : {} {{\n        t:table = "
+                      "@load_table(`lineorder:sym);{}\n        return {};\n    }}\n}}\n",
+                      types, text, results)};
+}
+
+// The queries of a suite that the paper runs; none named: all.
+struct Suite {
+  const char* name;    // of the texts, and before the colon of the data
+  const char* option;  // of --figures
+  const char* figure;
+  const char* of_transfer;  // the paper's kernel time in percent of the transfer's
+  std::vector<std::string_view> queries;
+};
+const Suite suites[] = {
+    {"ssb", "19", "Fig 19", "9.7 to 78.1 %", {}},
+    {"tpch", "20", "Fig 20", "5.6 to 268.1 %", {"q01", "q04", "q05", "q06", "q07", "q09", "q13", "q17", "q18", "q19", "q21"}}};
+
+class PipelineExperiments {
+ public:
+  PipelineExperiments(Harness& harness, const HorseqcSizes& sizes, double transfer, Figures& figures)
+      : harness_(harness), wants_(harness.settings()), sizes_(sizes), transfer_(transfer), figures_(figures) {}
+
+  // Figures 17 (selections stored) and 27 (their sum).
+  Result<void> selections() {
+    const Facts facts{sizes_.rows};
+    const std::unique_ptr<Session> session = harness_.session(source_of({facts.table()}));
+    for (const int64_t x : {0, 5, 10, 15, 20, 25}) {
+      std::vector<int64_t> kept;
+      int64_t sum = 0;
+      for (uint64_t i = 0; i < facts.rows; ++i)
+        if (Facts::quantity(i) <= x) kept.push_back(Facts::revenue(i)), sum += kept.back();
+      const std::string where = fmt::format("quantity <= {} of {}", x, Facts::quantities);
+      if (wants_.wants("17"))
+        RETURN_IF_ERROR(made("Fig 17", "project, " + where, *session, facts.rows,
+                             program_of("project", loads_of_selection, "i64", "kept", x), "at most 101.3 %", "up to 6.3",
+                             [&](const Session::Outcome& o) { return difference(o.results, {Answer::of(kept)}); }));
+      if (wants_.wants("27"))
+        RETURN_IF_ERROR(made("Fig 27", "sum, " + where, *session, facts.rows,
+                             program_of("sum", std::string(loads_of_selection) + "\n        sum:i64 = @sum(kept);", "i64",
+                                        "sum", x),
+                             "at most 101.3 %", "-", [&](const Session::Outcome& o) {
+                               return difference(o.results, {Answer::of(std::vector{sum})});
+                             }));
+    }
+    return {};
+  }
+
+  // Figure 18.
+  Result<void> groups() {
+    const Facts facts{sizes_.rows};
+    for (uint64_t groups = 2; groups <= sizes_.groups; groups *= groups < 512 ? 4 : 2) {
+      const std::unique_ptr<Session> session = harness_.session(source_of({facts.grouped(groups)}));
+      const Sums sums = facts.sums(groups);
+      RETURN_IF_ERROR(made("Fig 18", fmt::format("{} groups", groups), *session, facts.rows,
+                           program_of("groups", groups_and_sums, "i32, i32", "keys, sums"), "-", "11.1; 126 resolved locally",
+                           [&](const Session::Outcome& o) { return difference_of_groups(o.results, sums); }));
+    }
+    return {};
+  }
+
+  // Figures 19 and 20, and table 1.
+  Result<void> queries(const Suite& suite, Progress& progress) {
+    const std::string data = fmt::format("{}:{}", suite.name, sizes_.scale);
+    ASSIGN_OR_RETURN(const auto source, open_data({.data = data}, wants_.flags));
+    const std::unique_ptr<Session> session = harness_.session(source);
+    ASSIGN_OR_RETURN(const auto duckdb, planner::Duckdb::open(planner::Options::of_environment(), hardware_threads()));
+    std::vector<NamedSource> chosen;
+    TablesRead reads;
+    for (const EmbeddedText& t : embedded_texts()) {
+      const bool is_paper = suite.queries.empty() || std::find(suite.queries.begin(), suite.queries.end(), t.name) != suite.queries.end();
+      const bool is_wanted = sizes_.queries.empty() || std::find(sizes_.queries.begin(), sizes_.queries.end(), t.name) != sizes_.queries.end();
+      if (t.suite != suite.name || !is_paper || !is_wanted) continue;
+      for (NamedSource& query : split_sql(std::string(t.name), std::string(t.name), std::string(t.text))) {
+        Timings ignored;
+        ASSIGN_OR_RETURN(const auto prepared, session->prepare_sql(query, runtime::SqlQueries::Until::program, ignored));
+        for (const auto& [table, columns] : prepared->planned.reads) reads[table].insert(columns.begin(), columns.end());
+        chosen.push_back(std::move(query));
+      }
+    }
+    RETURN_IF_ERROR(load_tables(*duckdb, session->queries().catalog(), *source, reads));
+    for (const NamedSource& query : chosen) {
+      progress.advance(1);
+      const NamedSource::Statement& sql = *query.sql;
+      ASSIGN_OR_RETURN(const planner::Duckdb::Answer answer, duckdb->run(sql.text->substr(sql.begin, sql.end - sql.begin)));
+      auto check = [&](const Session::Outcome& outcome) -> Result<std::string> {
+        ASSIGN_OR_RETURN(const runtime::Grid grid, runtime::sql_grid(outcome.results.at(0), outcome.columns));
+        uint64_t reordered = 0;
+        return tools::difference(grid, {answer.names, answer.rows}, reordered, 1e-12);
+      };
+      ASSIGN_OR_RETURN(const Compared done, compare(*session, query, check));
+      ASSIGN_OR_RETURN(const uint64_t rows, source->rows(suite.name == std::string_view("ssb") ? "lineorder" : "lineitem"));
+      const std::string name = fmt::format("{} {}", suite.name, query.name);
+      add(suite.figure, name, rows, done, suite.of_transfer, "-");
+      if (wants_.wants("table1")) {
+        auto passes = [&](const Measured& m) {
+          return exactly(static_cast<double>(m.floor_bytes) / static_cast<double>(std::max<uint64_t>(done.sent_bytes, 1)));
+        };
+        figures_.add({.figure = "Table 1", .what = name, .rows = rows, .base = passes(done.sides[0]),
+                      .ours = passes(done.sides[1]), .unit = "passes", .paper = "2.2 to 38.5 passes", .wrong = done.wrong});
+      }
+    }
+    return {};
+  }
+
+ private:
+  static std::string difference_of_groups(const std::vector<data::Value>& results, const Sums& sums) {
+    if (results.size() != 2 || results[0].size != sums.size() || results[1].size != sums.size())
+      return "another number of groups";
+    for (const data::Value& v : results)
+      if (!v.is_vector() || v.type != BasicType::i32) return "groups of another type";
+    Sums got;
+    for (uint64_t g = 0; g < sums.size(); ++g) got[results[0].as<int32_t>()[g]] = results[1].as<uint32_t>()[g];
+    return got == sums ? "" : "other groups or sums";
+  }
+
+  Result<Compared> compare(Session& session, const NamedSource& program, const Harness::Check& check) {
+    const Side sides[] = {{program, unfused(wants_.flags)}, {program, fused(wants_.flags)}};
+    ASSIGN_OR_RETURN(const uint64_t sent, harness_.sent_bytes(session, sides[1]));
+    ASSIGN_OR_RETURN(Compared done, harness_.compare(session, sides, check));
+    done.sent_bytes = sent;
+    return done;
+  }
+  template <class Check>
+  Result<void> made(const char* figure, const std::string& what, Session& session, uint64_t rows, const NamedSource& program,
+                    const char* of_transfer, const char* speedup, const Check& check) {
+    ASSIGN_OR_RETURN(const Compared done, compare(session, program, [&](const Session::Outcome& o) -> Result<std::string> {
+                       return check(o);
+                     }));
+    add(figure, what, rows, done, of_transfer, speedup);
+    return {};
+  }
+  // Kernels beside the transfer, and beside those of operator-at-a-time.
+  void add(const char* figure, const std::string& what, uint64_t rows, const Compared& done, const char* of_transfer,
+           const char* speedup) {
+    const Measured &single = done.sides[0], &ours = done.sides[1];
+    const double ms = transfer_ > 0 ? static_cast<double>(done.sent_bytes) / transfer_ * 1e3 : 0;
+    figures_.add({.figure = figure, .what = what + ", of the transfer", .rows = rows,
+                  .base = transfer_ > 0 ? exactly(ms) : Spread{}, .ours = ours.ms, .unit = "ms", .by = Ratio::share,
+                  .paper = of_transfer, .goal = 100, .wrong = done.wrong});
+    figures_.add({.figure = figure, .what = what + ", operator at a time", .rows = rows, .base = single.ms, .ours = ours.ms,
+                  .unit = "ms", .paper = speedup, .wrong = done.wrong});
+    figures_.add({.figure = figure, .what = what + ", bytes", .rows = rows,
+                  .base = exactly(static_cast<double>(single.floor_bytes) * 1e-6),
+                  .ours = exactly(static_cast<double>(ours.floor_bytes) * 1e-6), .unit = "MB", .wrong = done.wrong});
+  }
+
+  Harness& harness_;
+  const Settings& wants_;
+  const HorseqcSizes& sizes_;
+  const double transfer_;  // bytes per second
+  Figures& figures_;
+};
+
+class HorseqcCommand final : public Command {
+ public:
+  explicit HorseqcCommand(CLI::App& bench) {
+    app = bench.add_subcommand("horseqc",
+                               "the experiments of HorseQC (SIGMOD 2018): kernels beside the transfer of their columns, SSB "
+                               "and TPC-H, projections, groups");
+    add_paper_flags(*app, settings_, {"17", "18", "19", "20", "27", "table1"});
+    app->add_option("--scale", sizes_.scale, "of SSB and TPC-H (default 10)")->type_name("SF");
+    app->add_option("--rows", sizes_.rows, "of figures 17, 18 and 27 (default 60000000: SSB's lineorder at scale 10)")
+        ->check(CLI::Range(uint64_t{1}, uint64_t{1} << 31))
+        ->type_name("N");
+    app->add_option("--groups", sizes_.groups, "of figure 18, at most (default 16384)")
+        ->check(CLI::Range(2u, 1u << 20))
+        ->type_name("N");
+    app->add_option("--queries", sizes_.queries, "such as q1.1,q06 (default: SSB's 13 and the paper's 11 of TPC-H)")
+        ->delimiter(',')
+        ->type_name("LIST");
+  }
+
+  int execute() override {
+    auto done = errors_of([&] { return measure(); });
+    return done ? *done : fail(done.error());
+  }
+
+ private:
+  Result<int> measure() {
+    Figures figures = horseqc_table();
+    RETURN_IF_ERROR(figures.check_folder(settings_.flags.output));
+    ASSIGN_OR_RETURN(DeviceChoice device, DeviceChoice::start(settings_.flags));
+    ASSIGN_OR_RETURN(const auto harness, Harness::open(std::move(device), settings_));
+    ASSIGN_OR_RETURN(const double transfer, harness->transfer_speed());
+    RETURN_IF_ERROR(measure_horseqc(*harness, sizes_, transfer, figures));
+    Figures::Facts facts = harness->facts("horseqc", fmt::format("scale {}, {} rows", sizes_.scale, sizes_.rows));
+    if (transfer > 0) facts.emplace_back("transfer", fmt::format("{:.1f} GB/s", transfer * 1e-9));
+    return finish(figures, settings_, facts);
+  }
+
+  Settings settings_;
+  HorseqcSizes sizes_;
+};
+
+}  // namespace
+
+Figures horseqc_table() { return Figures({"horseqc", "base", "rndn"}); }
+
+Result<void> measure_horseqc(Harness& harness, const HorseqcSizes& sizes, double transfer, Figures& figures) {
+  const Settings& wants = harness.settings();
+  PipelineExperiments experiments(harness, sizes, transfer, figures);
+  Progress progress("measuring queries", 24);
+  if (wants.wants("17") || wants.wants("27")) RETURN_IF_ERROR(experiments.selections());
+  if (wants.wants("18")) RETURN_IF_ERROR(experiments.groups());
+  for (const Suite& suite : suites)
+    if (wants.wants(suite.option)) RETURN_IF_ERROR(experiments.queries(suite, progress));
+  return {};
+}
+
+}  // namespace rndn::tools::papers
+
+namespace rndn::tools {
+std::unique_ptr<Command> bench_horseqc_command(CLI::App& bench) {
+  return std::make_unique<papers::HorseqcCommand>(bench);
+}
+}  // namespace rndn::tools
