@@ -1,5 +1,5 @@
-// Tables of a source for DuckDB, which computes what answers are compared with. It gets the columns that
-// queries read, in place, by data chunks; all others are NULL there.
+// Tables of a source for DuckDB, which computes what answers are compared with. It gets the columns
+// that queries read, in place, by data chunks; all others are NULL there.
 #pragma once
 #include <map>
 #include <set>

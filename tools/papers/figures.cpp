@@ -51,14 +51,18 @@ bool Figures::all_right() const {
 std::string Figures::tsv(const Facts& facts) const {
   std::string out = "#", separator = " ";
   for (const auto& [name, value] : facts) out += std::exchange(separator, "; ") + name + " " + value;
-  out += fmt::format(".\nfigure\tcase\trows\t{}\t{}\tunit\tratio\tpaper\tgoal\tmet\tanswer\n", names_.base, names_.ours);
+  out +=
+      fmt::format(".\nfigure\tcase\trows\t{}\t{}\tunit\tratio\tpaper\tgoal\tmet\tanswer\n", names_.base, names_.ours);
   for (const FigureRow& r : rows_) {
     const std::optional<double> ratio = r.ratio();
     const char* const unit = r.by == Ratio::speedup ? "" : " %";
     out += fmt::format("{}\t{}\t{}\t{}\t{}\t{}\t{}\t{}\t{}\t{}\t{}\n", r.figure, r.what, r.rows, text_of(r.base),
                        text_of(r.ours), r.unit, ratio ? fmt::format("{:.2f}{}", *ratio, unit) : "-", r.paper,
                        r.goal ? fmt::format("{} {}{}", r.by == Ratio::share ? "<=" : ">=", *r.goal, unit) : "-",
-                       !r.goal || !ratio ? "-" : r.meets_goal() ? "yes" : "no", r.wrong.empty() ? "right" : r.wrong);
+                       !r.goal || !ratio ? "-"
+                       : r.meets_goal()  ? "yes"
+                                         : "no",
+                       r.wrong.empty() ? "right" : r.wrong);
   }
   return out;
 }
@@ -77,8 +81,10 @@ std::string Figures::json(const Facts& facts) const {
                        json_string(r.figure), json_string(r.what), r.rows, json_of(r.base), json_of(r.ours),
                        json_string(r.unit), ratio ? fmt::format("{}", *ratio) : "null", json_string(r.paper),
                        r.goal ? fmt::format("{}", *r.goal) : "null",
-                       !r.goal || !ratio ? "null" : r.meets_goal() ? "true" : "false", r.wrong.empty(),
-                       json_string(r.wrong));
+                       !r.goal || !ratio ? "null"
+                       : r.meets_goal()  ? "true"
+                                         : "false",
+                       r.wrong.empty(), json_string(r.wrong));
   }
   return out + "\n]}\n";
 }

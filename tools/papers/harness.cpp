@@ -3,8 +3,11 @@
 #include <CLI/CLI.hpp>
 #include <cmath>
 
+#include "assembler/assemble.h"
+#include "assembler/isa/isa.h"
 #include "libraries/base/report/version.h"
 #include "libraries/base/system/parallel.h"
+#include "libraries/operators/machine_code/code.h"
 
 namespace rndn::tools::papers {
 
@@ -14,7 +17,9 @@ bool Settings::wants(std::string_view figure) const {
 
 void add_paper_flags(CLI::App& command, Settings& settings, const std::vector<std::string>& figures) {
   settings.flags.limits.seconds = 60;
-  command.add_option("--figures", settings.figures, "of " + fmt::format("{}", fmt::join(figures, ", ")) + " (default: all)")
+  command
+      .add_option("--figures", settings.figures,
+                  "of " + fmt::format("{}", fmt::join(figures, ", ")) + " (default: all)")
       ->delimiter(',')
       ->check(CLI::IsMember(figures))
       ->type_name("LIST");
@@ -40,7 +45,8 @@ std::string difference(const std::vector<data::Value>& results, const std::vecto
     for (size_t i = 0; i < n; ++i) {
       if (want.is_float) {
         const double x = got.as<double>()[i], y = want.floats[i];
-        if (!(std::abs(x - y) <= 1e-12 * std::abs(y))) return fmt::format("result {}, row {}: {} in place of {}", r, i, x, y);
+        if (!(std::abs(x - y) <= 1e-12 * std::abs(y)))
+          return fmt::format("result {}, row {}: {} in place of {}", r, i, x, y);
         continue;
       }
       const bool is_wide = data::plain_width(got.type) == 8;
@@ -66,7 +72,8 @@ Figures::Facts Harness::facts(const std::string& command, const std::string& dat
           {"rndn", fmt::format("{} ({})", version(), commit())},
           {"host", fmt::format("{} cores", hardware_threads())},
           {"data", data},
-          {"runs", fmt::format("{} after {}, sides in turns: median (lowest to highest)", settings_.runs, settings_.warm_up)}};
+          {"runs",
+           fmt::format("{} after {}, sides in turns: median (lowest to highest)", settings_.runs, settings_.warm_up)}};
 }
 
 Result<std::vector<Spread>> Harness::in_turns(std::span<const Body> bodies) {
@@ -79,6 +86,33 @@ Result<std::vector<Spread>> Harness::in_turns(std::span<const Body> bodies) {
   std::vector<Spread> spreads;
   for (std::vector<double>& of : ms) spreads.push_back(spread_of(std::move(of)));
   return spreads;
+}
+
+Result<double> Harness::timed(const std::function<Result<void>()>& work) {
+  RETURN_IF_ERROR(meter_->synchronize());
+  ASSIGN_OR_RETURN(const uint32_t from, meter_->record_mark());
+  RETURN_IF_ERROR(work());
+  ASSIGN_OR_RETURN(const uint32_t to, meter_->record_mark());
+  ASSIGN_OR_RETURN(const uint64_t ns, meter_->elapsed_ns(from, to));
+  return static_cast<double>(ns) * 1e-6;
+}
+
+Result<std::unique_ptr<operators::Operators>> Harness::operators() {
+  const isa::Target* const target = isa::find_target(info().target);
+  if (!target) return world_error("{} is of a target that is not supported: {}", info().name, info().target);
+  auto assemble = [target](const ptx::Module& module) -> Result<std::vector<std::byte>> {
+    Timings timings;
+    assembler::Options options;
+    options.target = target;
+    ASSIGN_OR_RETURN(assembler::Assembled made, assembler::assemble(module, options, timings));
+    return std::move(made.cubin);
+  };
+  auto find = [target](std::string_view name) -> std::optional<operators::KernelCode> {
+    const auto code = operators::find_code(target->name, name);
+    if (!code) return std::nullopt;
+    return operators::KernelCode{code->block_size, code->cubin};
+  };
+  return std::make_unique<operators::Operators>(*meter_, assemble, operators::Options{}, find);
 }
 
 std::unique_ptr<Session> Harness::session(std::shared_ptr<data::Source> source) {
@@ -95,7 +129,8 @@ Result<uint64_t> Harness::sent_bytes(Session& session, Side side) {
   return meter_->counts.sent;
 }
 
-Result<Compared> Harness::compare(Session& session, std::span<const Side> sides, const Check& check) {
+Result<Compared> Harness::compare(Session& session, std::span<const Side> sides, const Check& check,
+                                  std::span<const Body> others) {
   Compared out;
   auto checked = [&](const Side& side, const Session::Outcome& outcome) -> Result<void> {
     ASSIGN_OR_RETURN(std::string differs, check(outcome));
@@ -136,7 +171,9 @@ Result<Compared> Harness::compare(Session& session, std::span<const Side> sides,
       for (const runtime::KernelReport& k : last[s].reports.at(0).kernels) ns += k.ns;
       return static_cast<double>(ns) * 1e-6;
     });
+  bodies.insert(bodies.end(), others.begin(), others.end());
   ASSIGN_OR_RETURN(const std::vector<Spread> spreads, in_turns(bodies));
+  out.others.assign(spreads.begin() + static_cast<std::ptrdiff_t>(sides.size()), spreads.end());
   for (size_t s = 0; s < sides.size(); ++s) {
     out.sides[s].ms = spreads[s];
     RETURN_IF_ERROR(checked(sides[s], last[s]));
@@ -169,16 +206,19 @@ Result<double> Harness::copy_speed() {
   return found;
 }
 
-// Mapped memory is pinned, and a copy from its device address a transfer at the link's full speed.
-Result<double> Harness::transfer_speed() {
+Result<double> Harness::transfer_speed(std::string& how) {
   constexpr uint64_t bytes = uint64_t{256} << 20;
   if (!has_clock()) return 0;
   ASSIGN_OR_RETURN(const device::Mapped from, meter_->allocate_mapped(bytes));
   ASSIGN_OR_RETURN(const device::Address to, meter_->allocate(bytes));
-  ASSIGN_OR_RETURN(const double found, speed(bytes, [&] { return meter_->copy(to, from.address, bytes); }));
+  ASSIGN_OR_RETURN(const double staged, speed(bytes, [&] { return meter_->copy_to_device(to, from.host, bytes); }));
+  const Result<double> pinned = speed(bytes, [&] { return meter_->copy(to, from.address, bytes); });
+  if (!pinned) note("no copy from pinned memory by its address: " + pinned.error().message);
   RETURN_IF_ERROR(meter_->free(to));
   RETURN_IF_ERROR(meter_->free_mapped(from));
-  return found;
+  const bool is_pinned = pinned && *pinned > staged;
+  how = is_pinned ? "from pinned memory" : "through pinned slots";
+  return is_pinned ? *pinned : staged;
 }
 
 Flags fused(Flags flags) { return flags; }

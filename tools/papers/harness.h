@@ -1,6 +1,7 @@
-// How the benchmarks of papers measure: sides of a comparison take turns, run by run, so that a drift of the clocks
-// meets all of them; of each the median counts, and the lowest and highest are told. Every answer is checked against
-// the host's before its time counts, and again after the last run. Every run has a time limit.
+// How the benchmarks of papers measure: sides of a comparison take turns, run by run, so that a
+// drift of the clocks meets all of them; of each the median counts, and the lowest and highest are
+// told. Every answer is checked against the host's before its time counts, and again after the last
+// run. Every run has a time limit.
 //
 //   ASSIGN_OR_RETURN(auto harness, Harness::open(DeviceChoice.., settings));
 //   ASSIGN_OR_RETURN(const Compared compared, harness->compare(source, sides, check));
@@ -13,6 +14,7 @@
 #include <vector>
 
 #include "libraries/base/report/progress.h"
+#include "libraries/operators/api.h"
 #include "tools/bench_samples.h"
 #include "tools/papers/figures.h"
 #include "tools/papers/meter.h"
@@ -58,6 +60,7 @@ struct Measured {
 };
 struct Compared {
   std::vector<Measured> sides;
+  std::vector<Spread> others;
   uint64_t sent_bytes = 0;  // Harness::sent_bytes, where it was asked
   std::string wrong;        // the first difference of a side, or what it left to the host
 };
@@ -74,8 +77,8 @@ class Harness {
   // First in every table.
   Figures::Facts facts(const std::string& command, const std::string& data) const;
 
-  // Each body once to warm up, or as often as is wanted, then in turns; what it returns is the time in milliseconds. Without a clock
-  // nothing is kept of it.
+  // Each body once to warm up, or as often as is wanted, then in turns; what it returns is the time
+  // in milliseconds. Without a clock nothing is kept of it.
   using Body = std::function<Result<double>()>;
   // Within the time limit of one run.
   template <class F>
@@ -86,16 +89,26 @@ class Harness {
   }
   Result<std::vector<Spread>> in_turns(std::span<const Body> bodies);
 
+  // Milliseconds from before the work to behind it, on the device.
+  Result<double> timed(const std::function<Result<void>()>& work);
+  // The library's operators, as an engine has them.
+  Result<std::unique_ptr<operators::Operators>> operators();
+
   // Programs or queries, over the same tables.
   using Check = std::function<Result<std::string>(const Session::Outcome&)>;
-  Result<Compared> compare(Session& session, std::span<const Side> sides, const Check& check);
-  // What a run sends to the device that has nothing: the columns, as they lie there, and little more.
+  // others: what is timed in the same turns.
+  Result<Compared> compare(Session& session, std::span<const Side> sides, const Check& check,
+                           std::span<const Body> others = {});
+  // What a run sends to the device that has nothing: the columns, as they lie there, and little
+  // more.
   Result<uint64_t> sent_bytes(Session& session, Side side);
   std::unique_ptr<Session> session(std::shared_ptr<data::Source> source);
 
-  // Bytes per second: of a copy on the device, read and written, and of one from the host's pinned memory. 0 without a clock.
+  // Bytes per second, 0 without a clock: of a copy on the device, read and written, and of one from
+  // the host, the faster of two: from pinned memory, where the device copies from it by its own
+  // address, and through the pinned slots that columns go by. `how` says which.
   Result<double> copy_speed();
-  Result<double> transfer_speed();
+  Result<double> transfer_speed(std::string& how);
 
  private:
   explicit Harness(DeviceChoice choice, Settings settings)

@@ -1,14 +1,18 @@
-// `rndn bench horseqc`: the experiments of Funke, Bress, Noll, Markl, Teubner: "Pipelined Query Processing in Coprocessor
-// Environments" (SIGMOD 2018): are the kernels of a query faster than the transfer of its columns?
+// `rndn bench horseqc`: the experiments of Funke, Bress, Noll, Markl, Teubner: "Pipelined Query
+// Processing in Coprocessor Environments" (SIGMOD 2018): are the kernels of a query faster than the
+// transfer of its columns?
 //
-// Transfer is the bytes of a query's columns, as they lie on the device, at the measured speed of a copy from pinned memory.
-// Operator-at-a-time is --outline none --fuse-operators off. Queries are SQL, and answers DuckDB's.
+// Transfer is the bytes of a query's columns, as they lie on the device, at the measured speed of a
+// copy from pinned memory. Operator-at-a-time is --outline none --fuse-operators off. Queries are
+// SQL, and answers DuckDB's.
 //
-// Figures: table 1 (bytes that kernels move per byte that is transferred), 17 and 27 (a projection and a sum of what a comparison
-// selects), 18 (groups), 19 and table 3 (SSB), 20 (TPC-H). The paper's other ways to write a pipeline's result stand beside ours in
-// figures 17 and 27: see pipelines.h. Left out: 21 and 22, which run by ranges of rows and end to end: `rndn sql --device-memory`,
-// `rndn bench sql`; devices without a bus between host and device.
+// Figures: table 1 (bytes that kernels move per byte that is transferred), 17 and 27 (a projection
+// and a sum of what a comparison selects), 18 (groups), 19 and table 3 (SSB), 20 (TPC-H). The
+// paper's other ways to write a pipeline's result stand beside ours in figures 17 and 27: see
+// pipelines.h. Left out: 21 and 22, which run by ranges of rows and end to end: `rndn sql
+// --device-memory`, `rndn bench sql`; devices without a bus between host and device.
 #include <CLI/CLI.hpp>
+#include <algorithm>
 #include <map>
 
 #include "libraries/base/system/parallel.h"
@@ -18,6 +22,7 @@
 #include "tools/duckdb_tables.h"
 #include "tools/papers/made_tables.h"
 #include "tools/papers/papers.h"
+#include "tools/papers/pipelines.h"
 
 namespace rndn::tools::papers {
 namespace {
@@ -58,10 +63,10 @@ struct Facts {
              {"discount", BasicType::i32, discount}}};
   }
   MadeTable grouped(uint64_t groups) const {
-    return {"lineorder",
-            rows,
-            {{"g", BasicType::i32, [groups](uint64_t i) { return group(i, groups); }},
-             {"price", BasicType::i32, price}}};
+    return {
+        "lineorder",
+        rows,
+        {{"g", BasicType::i32, [groups](uint64_t i) { return group(i, groups); }}, {"price", BasicType::i32, price}}};
   }
 };
 
@@ -95,6 +100,16 @@ NamedSource program_of(std::string name, std::string_view body, const std::strin
                       types, text, results)};
 }
 
+// As many values, and equal sums of them and of numbers that each stands for: in any order.
+bool are_permuted(const std::vector<int64_t>& a, const std::vector<int64_t>& b) {
+  auto digest = [](const std::vector<int64_t>& values) {
+    uint64_t sum = 0, mixed = 0;
+    for (const int64_t v : values) sum += static_cast<uint64_t>(v), mixed += random_at(0, static_cast<uint64_t>(v));
+    return std::pair(sum, mixed);
+  };
+  return a.size() == b.size() && digest(a) == digest(b);
+}
+
 // The queries of a suite that the paper runs; none named: all.
 struct Suite {
   const char* name;    // of the texts, and before the colon of the data
@@ -103,9 +118,12 @@ struct Suite {
   const char* of_transfer;  // the paper's kernel time in percent of the transfer's
   std::vector<std::string_view> queries;
 };
-const Suite suites[] = {
-    {"ssb", "19", "Fig 19", "9.7 to 78.1 %", {}},
-    {"tpch", "20", "Fig 20", "5.6 to 268.1 %", {"q01", "q04", "q05", "q06", "q07", "q09", "q13", "q17", "q18", "q19", "q21"}}};
+const Suite suites[] = {{"ssb", "19", "Fig 19", "9.7 to 78.1 %", {}},
+                        {"tpch",
+                         "20",
+                         "Fig 20",
+                         "5.6 to 268.1 %",
+                         {"q01", "q04", "q05", "q06", "q07", "q09", "q13", "q17", "q18", "q19", "q21"}}};
 
 class PipelineExperiments {
  public:
@@ -115,24 +133,47 @@ class PipelineExperiments {
   // Figures 17 (selections stored) and 27 (their sum).
   Result<void> selections() {
     const Facts facts{sizes_.rows};
-    const std::unique_ptr<Session> session = harness_.session(source_of({facts.table()}));
+    const std::shared_ptr<data::Source> source = source_of({facts.table()});
+    const std::unique_ptr<Session> session = harness_.session(source);
+    const std::string names[] = {"quantity", "price", "discount"};
+    ASSIGN_OR_RETURN(const auto columns, source->columns("lineorder", names));
+    ASSIGN_OR_RETURN(const auto pipelines, Pipelines::make(harness_, *columns[0], *columns[1], *columns[2]));
     for (const int64_t x : {0, 5, 10, 15, 20, 25}) {
       std::vector<int64_t> kept;
       int64_t sum = 0;
       for (uint64_t i = 0; i < facts.rows; ++i)
         if (Facts::quantity(i) <= x) kept.push_back(Facts::revenue(i)), sum += kept.back();
+      auto ways = [&](bool is_sum) -> Result<std::vector<Other>> {
+        std::vector<Other> others;
+        for (const Pipelines::Way& way : Pipelines::ways()) {
+          if (way.is_sum != is_sum) continue;
+          Other other{.name = way.name, .body = [&, x] { return pipelines->run(way, x); }};
+          RETURN_IF_ERROR(harness_.limited(other.body));
+          ASSIGN_OR_RETURN(const std::vector<int64_t> written, pipelines->written(way));
+          const bool is_right = is_sum            ? written == std::vector{sum}
+                                : way.keeps_order ? written == kept
+                                                  : are_permuted(written, kept);
+          if (!is_right) other.wrong = "the result is wrong";
+          others.push_back(std::move(other));
+        }
+        return others;
+      };
       const std::string where = fmt::format("quantity <= {} of {}", x, Facts::quantities);
-      if (wants_.wants("17"))
-        RETURN_IF_ERROR(made("Fig 17", "project, " + where, *session, facts.rows,
-                             program_of("project", loads_of_selection, "i64", "kept", x), "at most 101.3 %", "up to 6.3",
-                             [&](const Session::Outcome& o) { return difference(o.results, {Answer::of(kept)}); }));
-      if (wants_.wants("27"))
-        RETURN_IF_ERROR(made("Fig 27", "sum, " + where, *session, facts.rows,
-                             program_of("sum", std::string(loads_of_selection) + "\n        sum:i64 = @sum(kept);", "i64",
-                                        "sum", x),
-                             "at most 101.3 %", "-", [&](const Session::Outcome& o) {
-                               return difference(o.results, {Answer::of(std::vector{sum})});
-                             }));
+      if (wants_.wants("17")) {
+        ASSIGN_OR_RETURN(const std::vector<Other> others, ways(false));
+        RETURN_IF_ERROR(made(
+            "Fig 17", "project, " + where, *session, facts.rows,
+            program_of("project", loads_of_selection, "i64", "kept", x), "at most 101.3 %", "up to 6.3",
+            [&](const Session::Outcome& o) { return difference(o.results, {Answer::of(kept)}); }, others));
+      }
+      if (wants_.wants("27")) {
+        ASSIGN_OR_RETURN(const std::vector<Other> others, ways(true));
+        RETURN_IF_ERROR(made(
+            "Fig 27", "sum, " + where, *session, facts.rows,
+            program_of("sum", std::string(loads_of_selection) + "\n        sum:i64 = @sum(kept);", "i64", "sum", x),
+            "at most 101.3 %", "-",
+            [&](const Session::Outcome& o) { return difference(o.results, {Answer::of(std::vector{sum})}); }, others));
+      }
     }
     return {};
   }
@@ -144,7 +185,8 @@ class PipelineExperiments {
       const std::unique_ptr<Session> session = harness_.session(source_of({facts.grouped(groups)}));
       const Sums sums = facts.sums(groups);
       RETURN_IF_ERROR(made("Fig 18", fmt::format("{} groups", groups), *session, facts.rows,
-                           program_of("groups", groups_and_sums, "i32, i32", "keys, sums"), "-", "11.1; 126 resolved locally",
+                           program_of("groups", groups_and_sums, "i32, i32", "keys, sums"), "-",
+                           "11.1; 126 resolved locally",
                            [&](const Session::Outcome& o) { return difference_of_groups(o.results, sums); }));
     }
     return {};
@@ -159,13 +201,17 @@ class PipelineExperiments {
     std::vector<NamedSource> chosen;
     TablesRead reads;
     for (const EmbeddedText& t : embedded_texts()) {
-      const bool is_paper = suite.queries.empty() || std::find(suite.queries.begin(), suite.queries.end(), t.name) != suite.queries.end();
-      const bool is_wanted = sizes_.queries.empty() || std::find(sizes_.queries.begin(), sizes_.queries.end(), t.name) != sizes_.queries.end();
+      const bool is_paper =
+          suite.queries.empty() || std::find(suite.queries.begin(), suite.queries.end(), t.name) != suite.queries.end();
+      const bool is_wanted = sizes_.queries.empty() ||
+                             std::find(sizes_.queries.begin(), sizes_.queries.end(), t.name) != sizes_.queries.end();
       if (t.suite != suite.name || !is_paper || !is_wanted) continue;
       for (NamedSource& query : split_sql(std::string(t.name), std::string(t.name), std::string(t.text))) {
         Timings ignored;
-        ASSIGN_OR_RETURN(const auto prepared, session->prepare_sql(query, runtime::SqlQueries::Until::program, ignored));
-        for (const auto& [table, columns] : prepared->planned.reads) reads[table].insert(columns.begin(), columns.end());
+        ASSIGN_OR_RETURN(const auto prepared,
+                         session->prepare_sql(query, runtime::SqlQueries::Until::program, ignored));
+        for (const auto& [table, columns] : prepared->planned.reads)
+          reads[table].insert(columns.begin(), columns.end());
         chosen.push_back(std::move(query));
       }
     }
@@ -173,22 +219,31 @@ class PipelineExperiments {
     for (const NamedSource& query : chosen) {
       progress.advance(1);
       const NamedSource::Statement& sql = *query.sql;
-      ASSIGN_OR_RETURN(const planner::Duckdb::Answer answer, duckdb->run(sql.text->substr(sql.begin, sql.end - sql.begin)));
+      ASSIGN_OR_RETURN(const planner::Duckdb::Answer answer,
+                       duckdb->run(sql.text->substr(sql.begin, sql.end - sql.begin)));
       auto check = [&](const Session::Outcome& outcome) -> Result<std::string> {
         ASSIGN_OR_RETURN(const runtime::Grid grid, runtime::sql_grid(outcome.results.at(0), outcome.columns));
         uint64_t reordered = 0;
         return tools::difference(grid, {answer.names, answer.rows}, reordered, 1e-12);
       };
       ASSIGN_OR_RETURN(const Compared done, compare(*session, query, check));
-      ASSIGN_OR_RETURN(const uint64_t rows, source->rows(suite.name == std::string_view("ssb") ? "lineorder" : "lineitem"));
+      ASSIGN_OR_RETURN(const uint64_t rows,
+                       source->rows(suite.name == std::string_view("ssb") ? "lineorder" : "lineitem"));
       const std::string name = fmt::format("{} {}", suite.name, query.name);
-      add(suite.figure, name, rows, done, suite.of_transfer, "-");
+      if (wants_.wants(suite.option)) add(suite.figure, name, rows, done, suite.of_transfer, "-");
       if (wants_.wants("table1")) {
         auto passes = [&](const Measured& m) {
-          return exactly(static_cast<double>(m.floor_bytes) / static_cast<double>(std::max<uint64_t>(done.sent_bytes, 1)));
+          return exactly(static_cast<double>(m.floor_bytes) /
+                         static_cast<double>(std::max<uint64_t>(done.sent_bytes, 1)));
         };
-        figures_.add({.figure = "Table 1", .what = name, .rows = rows, .base = passes(done.sides[0]),
-                      .ours = passes(done.sides[1]), .unit = "passes", .paper = "2.2 to 38.5 passes", .wrong = done.wrong});
+        figures_.add({.figure = "Table 1",
+                      .what = name,
+                      .rows = rows,
+                      .base = passes(done.sides[0]),
+                      .ours = passes(done.sides[1]),
+                      .unit = "passes",
+                      .paper = "2.2 to 38.5 passes",
+                      .wrong = done.wrong});
       }
     }
     return {};
@@ -205,20 +260,39 @@ class PipelineExperiments {
     return got == sums ? "" : "other groups or sums";
   }
 
-  Result<Compared> compare(Session& session, const NamedSource& program, const Harness::Check& check) {
+  // Another way to the same result, which was checked.
+  struct Other {
+    std::string name;
+    Harness::Body body;
+    std::string wrong = {};
+  };
+  Result<Compared> compare(Session& session, const NamedSource& program, const Harness::Check& check,
+                           const std::vector<Other>& others = {}) {
+    std::vector<Harness::Body> bodies;
+    for (const Other& other : others) bodies.push_back(other.body);
     const Side sides[] = {{program, unfused(wants_.flags)}, {program, fused(wants_.flags)}};
     ASSIGN_OR_RETURN(const uint64_t sent, harness_.sent_bytes(session, sides[1]));
-    ASSIGN_OR_RETURN(Compared done, harness_.compare(session, sides, check));
+    ASSIGN_OR_RETURN(Compared done, harness_.compare(session, sides, check, bodies));
     done.sent_bytes = sent;
     return done;
   }
   template <class Check>
-  Result<void> made(const char* figure, const std::string& what, Session& session, uint64_t rows, const NamedSource& program,
-                    const char* of_transfer, const char* speedup, const Check& check) {
-    ASSIGN_OR_RETURN(const Compared done, compare(session, program, [&](const Session::Outcome& o) -> Result<std::string> {
-                       return check(o);
-                     }));
+  Result<void> made(const char* figure, const std::string& what, Session& session, uint64_t rows,
+                    const NamedSource& program, const char* of_transfer, const char* speedup, const Check& check,
+                    const std::vector<Other>& others = {}) {
+    ASSIGN_OR_RETURN(
+        const Compared done,
+        compare(
+            session, program, [&](const Session::Outcome& o) -> Result<std::string> { return check(o); }, others));
     add(figure, what, rows, done, of_transfer, speedup);
+    for (size_t o = 0; o < others.size(); ++o)
+      figures_.add({.figure = figure,
+                    .what = what + ", " + others[o].name,
+                    .rows = rows,
+                    .base = done.others[o],
+                    .ours = done.sides[1].ms,
+                    .unit = "ms",
+                    .wrong = others[o].wrong.empty() ? done.wrong : others[o].wrong});
     return {};
   }
   // Kernels beside the transfer, and beside those of operator-at-a-time.
@@ -226,14 +300,31 @@ class PipelineExperiments {
            const char* speedup) {
     const Measured &single = done.sides[0], &ours = done.sides[1];
     const double ms = transfer_ > 0 ? static_cast<double>(done.sent_bytes) / transfer_ * 1e3 : 0;
-    figures_.add({.figure = figure, .what = what + ", of the transfer", .rows = rows,
-                  .base = transfer_ > 0 ? exactly(ms) : Spread{}, .ours = ours.ms, .unit = "ms", .by = Ratio::share,
-                  .paper = of_transfer, .goal = 100, .wrong = done.wrong});
-    figures_.add({.figure = figure, .what = what + ", operator at a time", .rows = rows, .base = single.ms, .ours = ours.ms,
-                  .unit = "ms", .paper = speedup, .wrong = done.wrong});
-    figures_.add({.figure = figure, .what = what + ", bytes", .rows = rows,
+    figures_.add({.figure = figure,
+                  .what = what + ", of the transfer",
+                  .rows = rows,
+                  .base = transfer_ > 0 ? exactly(ms) : Spread{},
+                  .ours = ours.ms,
+                  .unit = "ms",
+                  .by = Ratio::share,
+                  .paper = of_transfer,
+                  .goal = 100,
+                  .wrong = done.wrong});
+    figures_.add({.figure = figure,
+                  .what = what + ", operator at a time",
+                  .rows = rows,
+                  .base = single.ms,
+                  .ours = ours.ms,
+                  .unit = "ms",
+                  .paper = speedup,
+                  .wrong = done.wrong});
+    figures_.add({.figure = figure,
+                  .what = what + ", bytes",
+                  .rows = rows,
                   .base = exactly(static_cast<double>(single.floor_bytes) * 1e-6),
-                  .ours = exactly(static_cast<double>(ours.floor_bytes) * 1e-6), .unit = "MB", .wrong = done.wrong});
+                  .ours = exactly(static_cast<double>(ours.floor_bytes) * 1e-6),
+                  .unit = "MB",
+                  .wrong = done.wrong});
   }
 
   Harness& harness_;
@@ -246,9 +337,10 @@ class PipelineExperiments {
 class HorseqcCommand final : public Command {
  public:
   explicit HorseqcCommand(CLI::App& bench) {
-    app = bench.add_subcommand("horseqc",
-                               "the experiments of HorseQC (SIGMOD 2018): kernels beside the transfer of their columns, SSB "
-                               "and TPC-H, projections, groups");
+    app = bench.add_subcommand(
+        "horseqc",
+        "the experiments of HorseQC (SIGMOD 2018): kernels beside the transfer of their columns, SSB "
+        "and TPC-H, projections, groups");
     add_paper_flags(*app, settings_, {"17", "18", "19", "20", "27", "table1"});
     app->add_option("--scale", sizes_.scale, "of SSB and TPC-H (default 10)")->type_name("SF");
     app->add_option("--rows", sizes_.rows, "of figures 17, 18 and 27 (default 60000000: SSB's lineorder at scale 10)")
@@ -273,10 +365,11 @@ class HorseqcCommand final : public Command {
     RETURN_IF_ERROR(figures.check_folder(settings_.flags.output));
     ASSIGN_OR_RETURN(DeviceChoice device, DeviceChoice::start(settings_.flags));
     ASSIGN_OR_RETURN(const auto harness, Harness::open(std::move(device), settings_));
-    ASSIGN_OR_RETURN(const double transfer, harness->transfer_speed());
+    std::string how;
+    ASSIGN_OR_RETURN(const double transfer, harness->transfer_speed(how));
     RETURN_IF_ERROR(measure_horseqc(*harness, sizes_, transfer, figures));
     Figures::Facts facts = harness->facts("horseqc", fmt::format("scale {}, {} rows", sizes_.scale, sizes_.rows));
-    if (transfer > 0) facts.emplace_back("transfer", fmt::format("{:.1f} GB/s", transfer * 1e-9));
+    if (transfer > 0) facts.emplace_back("transfer", fmt::format("{:.1f} GB/s {}", transfer * 1e-9, how));
     return finish(figures, settings_, facts);
   }
 
@@ -295,7 +388,7 @@ Result<void> measure_horseqc(Harness& harness, const HorseqcSizes& sizes, double
   if (wants.wants("17") || wants.wants("27")) RETURN_IF_ERROR(experiments.selections());
   if (wants.wants("18")) RETURN_IF_ERROR(experiments.groups());
   for (const Suite& suite : suites)
-    if (wants.wants(suite.option)) RETURN_IF_ERROR(experiments.queries(suite, progress));
+    if (wants.wants(suite.option) || wants.wants("table1")) RETURN_IF_ERROR(experiments.queries(suite, progress));
   return {};
 }
 

@@ -1,15 +1,18 @@
-// `rndn bench kernel-weaver`: the experiments of Wu, Diamos, Cadambi, Yalamanchili: "Kernel Weaver: Automatically Fusing
-// Database Primitives for Efficient GPU Computation" (MICRO 2012), fused beside unfused.
+// `rndn bench kernel-weaver`: the experiments of Wu, Diamos, Cadambi, Yalamanchili: "Kernel Weaver:
+// Automatically Fusing Database Primitives for Efficient GPU Computation" (MICRO 2012), fused
+// beside unfused.
 //
-// Fused is what the product does; unfused is --outline none --fuse-operators off: a kernel per statement, joins by the
-// operator. The patterns are its five, over tuples of 16 bytes: t (n rows of 4-byte columns), which refers to u (n/4
-// rows) and this to w (n/16 rows), by keys in no order. Each is measured with its result stored, as the paper does, and with
-// its result summed, as queries have it. The goal stands at the latter: what must be stored bounds the ratio of the others
-// by the bytes that both sides move (figure 18).
+// Fused is what the product does; unfused is --outline none --fuse-operators off: a kernel per
+// statement, joins by the operator. The patterns are its five, over tuples of 16 bytes: t (n rows
+// of 4-byte columns), which refers to u (n/4 rows) and this to w (n/16 rows), by keys in no order.
+// Each is measured with its result stored, as the paper does, and with its result summed, as
+// queries have it. The goal stands at the latter: what must be stored bounds the ratio of the
+// others by the bytes that both sides move (figure 18).
 //
-// Figures: 4 and 20 (selections by number and selectivity), 16 (patterns by size), 17 (device memory beside the columns),
-// 18 (bytes that kernels must move; on the simulator, those that they do), 19 (-O3 over -O0), table 3 (registers, warps).
-// Left out: 21, inputs that fit only fused; TPC-H, which `rndn bench tpch --tables outline` has; its Datalog frontend.
+// Figures: 4 and 20 (selections by number and selectivity), 16 (patterns by size), 17 (device
+// memory beside the columns), 18 (bytes that kernels must move; on the simulator, those that they
+// do), 19 (-O3 over -O0), table 3 (registers, warps). Left out: 21, inputs that fit only fused;
+// TPC-H, which `rndn bench tpch --tables outline` has; its Datalog frontend.
 #include <CLI/CLI.hpp>
 #include <set>
 
@@ -24,7 +27,22 @@ namespace {
 using hir::BasicType;
 
 constexpr uint64_t tuple_bytes = 16, most = 1000;  // most: attributes that are selected by lie below it
-enum Seed : uint64_t { t_key, t_a, t_b, t_c, t_value, t_price, t_off, t_tax, u_key, u_next, u_s, u_value, w_key, w_value };
+enum Seed : uint64_t {
+  t_key,
+  t_a,
+  t_b,
+  t_c,
+  t_value,
+  t_price,
+  t_off,
+  t_tax,
+  u_key,
+  u_next,
+  u_s,
+  u_value,
+  w_key,
+  w_value
+};
 
 // The tables and their elements, for programs and for the host's answers.
 struct Tables {
@@ -39,7 +57,8 @@ struct Tables {
   }
   int64_t attribute(Seed seed, uint64_t i) const { return number(seed, i, most); }
   bool selects(Seed seed, uint64_t i) const { return attribute(seed, i) < limit; }
-  // Every key of u and of w is there once. Half of the keys that t has are in u, all that u has are in w.
+  // Every key of u and of w is there once. Half of the keys that t has are in u, all that u has are
+  // in w.
   int64_t key_in_u(uint64_t i) const { return number(t_key, i, 2 * u_rows()); }
   int64_t key_of_u(uint64_t i) const { return static_cast<int64_t>(shuffled(u_key, i, bits - 2)); }
   int64_t key_in_w(uint64_t i) const { return number(u_next, i, w_rows()); }
@@ -110,8 +129,9 @@ struct Pattern {
   std::vector<Answer> (*expected)(const Tables&);
 };
 
-constexpr Pattern selections_of_two = {
-    "a: selections", "t.k t.v t.a t.b", R"(
+constexpr Pattern selections_of_two = {"a: selections",
+                                       "t.k t.v t.a t.b",
+                                       R"(
         p:?  = @lt(a, $S:i32);
         k1:? = @compress(p, k);
         v1:? = @compress(p, v);
@@ -119,11 +139,16 @@ constexpr Pattern selections_of_two = {
         q:?  = @lt(b1, $S:i32);
         k2:? = @compress(q, k1);
         v2:? = @compress(q, v1);)",
-    "k2 v2", "i32 i32", [](const Tables& t) {
-      return selected_rows(t, [&](uint64_t i) { return t.selects(t_a, i) && t.selects(t_b, i); });
-    }};
+                                       "k2 v2",
+                                       "i32 i32",
+                                       [](const Tables& t) {
+                                         return selected_rows(
+                                             t, [&](uint64_t i) { return t.selects(t_a, i) && t.selects(t_b, i); });
+                                       }};
 constexpr Pattern selections_of_three = {
-    "three selections", "t.k t.v t.a t.b t.c", R"(
+    "three selections",
+    "t.k t.v t.a t.b t.c",
+    R"(
         p:?  = @lt(a, $S:i32);
         k1:? = @compress(p, k);
         v1:? = @compress(p, v);
@@ -136,12 +161,14 @@ constexpr Pattern selections_of_three = {
         r:?  = @lt(c2, $S:i32);
         k3:? = @compress(r, k2);
         v3:? = @compress(r, v2);)",
-    "k3 v3", "i32 i32", [](const Tables& t) {
-      return selected_rows(
-          t, [&](uint64_t i) { return t.selects(t_a, i) && t.selects(t_b, i) && t.selects(t_c, i); });
+    "k3 v3",
+    "i32 i32",
+    [](const Tables& t) {
+      return selected_rows(t, [&](uint64_t i) { return t.selects(t_a, i) && t.selects(t_b, i) && t.selects(t_c, i); });
     }};
-constexpr Pattern joins = {
-    "b: joins", "t.k t.v u.uk u.next u.x w.wk w.y", R"(
+constexpr Pattern joins = {"b: joins",
+                           "t.k t.v u.uk u.next u.x w.wk w.y",
+                           R"(
         first:?  = @join_index(@eq, uk, k);
         of_u:?   = @index(first, 0:i64);
         of_t:?   = @index(first, 1:i64);
@@ -154,20 +181,23 @@ constexpr Pattern joins = {
         y2:?     = @index(y, of_w);
         x2:?     = @index(x1, of_1);
         v2:?     = @index(v1, of_1);)",
-    "v2 x2 y2", "i32 i32 i32", [](const Tables& t) {
-      const std::vector<uint32_t> u = t.u_by_key(), w = t.w_by_key();
-      Columns out(3);
-      for (uint64_t i = 0; i < t.n(); ++i) {
-        const auto key = static_cast<uint64_t>(t.key_in_u(i));
-        if (key >= u.size()) continue;
-        out[0].push_back(t.attribute(t_value, i));
-        out[1].push_back(t.attribute(u_value, u[key]));
-        out[2].push_back(t.attribute(w_value, w[static_cast<uint64_t>(t.key_in_w(u[key]))]));
-      }
-      return answers(std::move(out));
-    }};
-constexpr Pattern join_of_selections = {
-    "c: join of selections", "t.k t.v t.a u.uk u.s u.x", R"(
+                           "v2 x2 y2",
+                           "i32 i32 i32",
+                           [](const Tables& t) {
+                             const std::vector<uint32_t> u = t.u_by_key(), w = t.w_by_key();
+                             Columns out(3);
+                             for (uint64_t i = 0; i < t.n(); ++i) {
+                               const auto key = static_cast<uint64_t>(t.key_in_u(i));
+                               if (key >= u.size()) continue;
+                               out[0].push_back(t.attribute(t_value, i));
+                               out[1].push_back(t.attribute(u_value, u[key]));
+                               out[2].push_back(t.attribute(w_value, w[static_cast<uint64_t>(t.key_in_w(u[key]))]));
+                             }
+                             return answers(std::move(out));
+                           }};
+constexpr Pattern join_of_selections = {"c: join of selections",
+                                        "t.k t.v t.a u.uk u.s u.x",
+                                        R"(
         p:?     = @lt(a, $S:i32);
         k1:?    = @compress(p, k);
         v1:?    = @compress(p, v);
@@ -179,45 +209,56 @@ constexpr Pattern join_of_selections = {
         right:? = @index(pairs, 1:i64);
         x2:?    = @index(x1, left);
         v2:?    = @index(v1, right);)",
-    "v2 x2", "i32 i32", [](const Tables& t) {
-      const std::vector<uint32_t> u = t.u_by_key();
-      Columns out(2);
-      for (uint64_t i = 0; i < t.n(); ++i) {
-        const auto key = static_cast<uint64_t>(t.key_in_u(i));
-        if (!t.selects(t_a, i) || key >= u.size() || !t.selects(u_s, u[key])) continue;
-        out[0].push_back(t.attribute(t_value, i));
-        out[1].push_back(t.attribute(u_value, u[key]));
-      }
-      return answers(std::move(out));
-    }};
-constexpr Pattern siblings = {
-    "d: selections of one input", "t.k t.v t.a", R"(
+                                        "v2 x2",
+                                        "i32 i32",
+                                        [](const Tables& t) {
+                                          const std::vector<uint32_t> u = t.u_by_key();
+                                          Columns out(2);
+                                          for (uint64_t i = 0; i < t.n(); ++i) {
+                                            const auto key = static_cast<uint64_t>(t.key_in_u(i));
+                                            if (!t.selects(t_a, i) || key >= u.size() || !t.selects(u_s, u[key]))
+                                              continue;
+                                            out[0].push_back(t.attribute(t_value, i));
+                                            out[1].push_back(t.attribute(u_value, u[key]));
+                                          }
+                                          return answers(std::move(out));
+                                        }};
+constexpr Pattern siblings = {"d: selections of one input",
+                              "t.k t.v t.a",
+                              R"(
         p:?  = @lt(a, $S:i32);
         k1:? = @compress(p, k);
         v1:? = @compress(p, v);
         q:?  = @geq(a, $S:i32);
         k2:? = @compress(q, k);
         v2:? = @compress(q, v);)",
-    "k1 v1 k2 v2", "i32 i32 i32 i32", [](const Tables& t) {
-      std::vector<Answer> out = selected_rows(t, [&](uint64_t i) { return t.selects(t_a, i); });
-      for (Answer& a : selected_rows(t, [&](uint64_t i) { return !t.selects(t_a, i); })) out.push_back(std::move(a));
-      return out;
-    }};
-constexpr Pattern arithmetic = {
-    "e: arithmetic", "t.price t.off t.tax", R"(
+                              "k1 v1 k2 v2",
+                              "i32 i32 i32 i32",
+                              [](const Tables& t) {
+                                std::vector<Answer> out =
+                                    selected_rows(t, [&](uint64_t i) { return t.selects(t_a, i); });
+                                for (Answer& a : selected_rows(t, [&](uint64_t i) { return !t.selects(t_a, i); }))
+                                  out.push_back(std::move(a));
+                                return out;
+                              }};
+constexpr Pattern arithmetic = {"e: arithmetic",
+                                "t.price t.off t.tax",
+                                R"(
         kept:?   = @minus(1:f64, off);
         paid:?   = @mul(price, kept);
         taxed:?  = @plus(1:f64, tax);
         charge:? = @mul(paid, taxed);)",
-    "charge", "f64", [](const Tables& t) {
-      std::vector<double> charge(t.n());
-      in_ranges(t.n(), [&](uint64_t first, uint64_t last) {
-        for (uint64_t i = first; i < last; ++i)
-          charge[i] = t.hundredths(t_price, i, 10'000'000) * (1 - t.hundredths(t_off, i, 11)) *
-                      (1 + t.hundredths(t_tax, i, 9));
-      });
-      return std::vector{Answer::of(std::move(charge))};
-    }};
+                                "charge",
+                                "f64",
+                                [](const Tables& t) {
+                                  std::vector<double> charge(t.n());
+                                  in_ranges(t.n(), [&](uint64_t first, uint64_t last) {
+                                    for (uint64_t i = first; i < last; ++i)
+                                      charge[i] = t.hundredths(t_price, i, 10'000'000) *
+                                                  (1 - t.hundredths(t_off, i, 11)) * (1 + t.hundredths(t_tax, i, 9));
+                                  });
+                                  return std::vector{Answer::of(std::move(charge))};
+                                }};
 constexpr const Pattern* patterns[] = {&selections_of_two, &joins, &join_of_selections, &siblings, &arithmetic};
 
 std::vector<std::string> words_of(std::string_view text) {
@@ -238,7 +279,8 @@ NamedSource program_of(const Pattern& pattern, const Tables& tables, bool summed
     const std::string table = word.substr(0, 1), column = word.substr(2);
     const char* const type = column == "price" || column == "off" || column == "tax" ? "f64" : "i32";
     if (opened.insert(table).second) loads += fmt::format("        {0}_table:table = @load_table(`{0}:sym);\n", table);
-    loads += fmt::format("        {0}:{1} = check_cast(@column_value({2}_table, `{0}:sym), {1});\n", column, type, table);
+    loads +=
+        fmt::format("        {0}:{1} = check_cast(@column_value({2}_table, `{0}:sym), {1});\n", column, type, table);
   }
   for (size_t at; (at = body.find("$S")) != body.npos;) body.replace(at, 2, std::to_string(tables.limit));
   std::vector<std::string> results = words_of(pattern.results), types = words_of(pattern.types);
@@ -247,9 +289,11 @@ NamedSource program_of(const Pattern& pattern, const Tables& tables, bool summed
       body += fmt::format("\n        sum_{0}:{1} = @sum({0});", results[r], types[r]);
       results[r] = "sum_" + results[r];
     }
-  return {pattern.name, std::string(pattern.name) + ".hir",
-          fmt::format("module pattern {{\n    import Builtin.*;\n    def main() : {} {{\n{}{}\n        return {};\n    }}\n}}\n",
-                      fmt::join(types, ", "), loads, body, fmt::join(results, ", "))};
+  return {
+      pattern.name, std::string(pattern.name) + ".hir",
+      fmt::format(
+          "module pattern {{\n    import Builtin.*;\n    def main() : {} {{\n{}{}\n        return {};\n    }}\n}}\n",
+          fmt::join(types, ", "), loads, body, fmt::join(results, ", "))};
 }
 
 std::vector<Answer> sums_of(const std::vector<Answer>& columns) {
@@ -273,7 +317,10 @@ constexpr std::optional<double> goal = 2.89;  // of every pattern: the paper's m
 class PatternExperiments {
  public:
   PatternExperiments(Harness& harness, Figures& figures, Progress& progress)
-      : harness_(harness), figures_(figures), progress_(progress), wants_(harness.settings()),
+      : harness_(harness),
+        figures_(figures),
+        progress_(progress),
+        wants_(harness.settings()),
         target_(isa::find_target(harness.info().target)) {}
 
   // All of one size; `all`: with what one size is enough for.
@@ -294,14 +341,16 @@ class PatternExperiments {
         if (wants_.wants("18")) {
           add("Fig 18", name + ", launches", tables, done, &Measured::launches, "launches", 1);
           add("Fig 18", name, tables, done, &Measured::floor_bytes, "MB", 1e-6, "2.44 (cycles)");
-          if (!harness_.has_clock()) add("Fig 18", name + ", sectors", tables, done, &Measured::sectors_bytes, "MB", 1e-6);
+          if (!harness_.has_clock())
+            add("Fig 18", name + ", sectors", tables, done, &Measured::sectors_bytes, "MB", 1e-6);
         }
         if (wants_.wants("table3")) {
           add("Table 3", name, tables, done, &Measured::registers, "registers", 1, "11 to 62 registers");
           add("Table 3", name + ", occupancy", tables, done, &Measured::warps, "%", 100.0 / target_->warps_per_sm,
               "17 to 100 %");
         }
-        if (wants_.wants("19")) RETURN_IF_ERROR(levels(*session, tables, program, name, summed ? sums_of(stored) : stored));
+        if (wants_.wants("19"))
+          RETURN_IF_ERROR(levels(*session, tables, program, name, summed ? sums_of(stored) : stored));
       }
     }
     return {};
@@ -318,10 +367,13 @@ class PatternExperiments {
         if (!is_4 && !is_20) continue;
         ASSIGN_OR_RETURN(const Compared done,
                          compare(session, program_of(*pattern, tables, false), pattern->expected(tables)));
-        if (is_4) add("Fig 4", two ? "two selections" : pattern->name, tables, done, &Measured::ms, two ? "1.80" : "2.35");
+        if (is_4)
+          add("Fig 4", two ? "two selections" : pattern->name, tables, done, &Measured::ms, two ? "1.80" : "2.35");
         if (is_20)
           add("Fig 20", fmt::format("two selections of {} %", percent), tables, done, &Measured::ms,
-              percent == 10 ? "1.28" : percent == 90 ? "2.01" : "-");
+              percent == 10   ? "1.28"
+              : percent == 90 ? "2.01"
+                              : "-");
       }
     }
     return {};
@@ -347,21 +399,35 @@ class PatternExperiments {
       none.level = 0;
       const Side sides[] = {{program, none}, {program, full}};
       ASSIGN_OR_RETURN(const Compared done, harness_.compare(session, sides, check_of(expected)));
-      add("Fig 19", name + (is_fused ? ", fused, -O0 and -O3" : ", unfused, -O0 and -O3"), tables, done, &Measured::ms, "-");
+      add("Fig 19", name + (is_fused ? ", fused, -O0 and -O3" : ", unfused, -O0 and -O3"), tables, done, &Measured::ms,
+          "-");
     }
     return {};
   }
 
   void add(const char* figure, std::string what, const Tables& tables, const Compared& done, Spread Measured::*of,
            std::string paper, std::optional<double> wanted = {}) {
-    figures_.add({.figure = figure, .what = std::move(what), .rows = tables.n(), .base = done.sides[0].*of,
-                  .ours = done.sides[1].*of, .unit = "ms", .paper = std::move(paper), .goal = wanted, .wrong = done.wrong});
+    figures_.add({.figure = figure,
+                  .what = std::move(what),
+                  .rows = tables.n(),
+                  .base = done.sides[0].*of,
+                  .ours = done.sides[1].*of,
+                  .unit = "ms",
+                  .paper = std::move(paper),
+                  .goal = wanted,
+                  .wrong = done.wrong});
   }
   void add(const char* figure, std::string what, const Tables& tables, const Compared& done, uint64_t Measured::*of,
            std::string unit, double scale, std::string paper = "-") {
     auto scaled = [&](const Measured& m) { return exactly(static_cast<double>(m.*of) * scale); };
-    figures_.add({.figure = figure, .what = std::move(what), .rows = tables.n(), .base = scaled(done.sides[0]),
-                  .ours = scaled(done.sides[1]), .unit = std::move(unit), .paper = std::move(paper), .wrong = done.wrong});
+    figures_.add({.figure = figure,
+                  .what = std::move(what),
+                  .rows = tables.n(),
+                  .base = scaled(done.sides[0]),
+                  .ours = scaled(done.sides[1]),
+                  .unit = std::move(unit),
+                  .paper = std::move(paper),
+                  .wrong = done.wrong});
   }
 
   Harness& harness_;
@@ -374,9 +440,10 @@ class PatternExperiments {
 class KernelWeaverCommand final : public Command {
  public:
   explicit KernelWeaverCommand(CLI::App& bench) {
-    app = bench.add_subcommand("kernel-weaver",
-                               "the patterns of Kernel Weaver (MICRO 2012), fused beside unfused: sizes, selectivities, "
-                               "memory, registers");
+    app =
+        bench.add_subcommand("kernel-weaver",
+                             "the patterns of Kernel Weaver (MICRO 2012), fused beside unfused: sizes, selectivities, "
+                             "memory, registers");
     add_paper_flags(*app, settings_, {"4", "16", "17", "18", "19", "20", "table3"});
     app->add_option("--sizes", sizes_, "rows of the largest table, as powers of two (default 22,24,26: 64 MB to 1 GB)")
         ->delimiter(',')
@@ -396,7 +463,9 @@ class KernelWeaverCommand final : public Command {
     ASSIGN_OR_RETURN(DeviceChoice device, DeviceChoice::start(settings_.flags));
     ASSIGN_OR_RETURN(const auto harness, Harness::open(std::move(device), settings_));
     RETURN_IF_ERROR(measure_kernel_weaver(*harness, sizes_, figures));
-    return finish(figures, settings_, harness->facts("kernel-weaver", fmt::format("2^{} rows of {} bytes", fmt::join(sizes_, ", 2^"), tuple_bytes)));
+    return finish(
+        figures, settings_,
+        harness->facts("kernel-weaver", fmt::format("2^{} rows of {} bytes", fmt::join(sizes_, ", 2^"), tuple_bytes)));
   }
 
   Settings settings_;

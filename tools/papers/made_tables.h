@@ -1,5 +1,5 @@
-// Tables that are made for a benchmark, the same on every machine: element i of a column is a function of a seed and
-// of i, so that all cores make a column and a check computes it again.
+// Tables that are made for a benchmark, the same on every machine: element i of a column is a
+// function of a seed and of i, so that all cores make a column and a check computes it again.
 //
 //   MadeTables made;
 //   made.add("t", n, {{"k", BasicType::i32, [](uint64_t i) { return int64_t(random_at(1, i) % 1000); }}});
@@ -17,8 +17,8 @@
 
 namespace rndn::tools::papers {
 
-// Number i of the sequence that the seed names: its bits are as good as random (Steele, Lea, Flood: "Fast Splittable
-// Pseudorandom Number Generators", OOPSLA 2014).
+// Number i of the sequence that the seed names: its bits are as good as random (Steele, Lea, Flood:
+// "Fast Splittable Pseudorandom Number Generators", OOPSLA 2014).
 uint64_t random_at(uint64_t seed, uint64_t i);
 // The same in [0, 1).
 double fraction_at(uint64_t seed, uint64_t i);
@@ -26,8 +26,8 @@ double fraction_at(uint64_t seed, uint64_t i);
 // How keys are spread.
 enum class Spreading : uint8_t { uniform, normal, pareto };
 std::string_view name_of(Spreading spreading);
-// The value in [0, 1) below which this part of all values lies. normal: mean 1/2, deviation 1/8, cut at both ends; pareto: four
-// fifths of all values in the first fifth, and so on.
+// The value in [0, 1) below which this part of all values lies. normal: mean 1/2, deviation 1/8,
+// cut at both ends; pareto: four fifths of all values in the first fifth, and so on.
 double quantile(Spreading spreading, double part);
 
 // Every number below 2^bits once, in no order.

@@ -1,4 +1,5 @@
-// A device with counters: bytes that it is sent, memory that it has given, and what its launches do.
+// A device with counters: bytes that it is sent, memory that it has given, and what its launches
+// do.
 #pragma once
 #include <algorithm>
 #include <map>
@@ -21,8 +22,8 @@ class Meter final : public device::ForwardingDevice {
   uint64_t in_use() const { return in_use_; }
   uint64_t peak() const { return peak_; }
   void forget_peak() { peak_ = in_use_; }
-  // Warps of a kernel that are resident on a multiprocessor at once, for the kernels of the last module that has one
-  // of this name; 0: none has.
+  // Warps of a kernel that are resident on a multiprocessor at once, for the kernels of the last
+  // module that has one of this name; 0: none has.
   uint32_t resident_warps(const std::string& kernel) const {
     const auto at = warps_.find(kernel);
     return at == warps_.end() ? 0 : at->second;
@@ -52,7 +53,8 @@ class Meter final : public device::ForwardingDevice {
   }
   Result<uint32_t> blocks_per_multiprocessor(device::KernelHandle kernel, uint32_t threads, uint32_t shared) override {
     ASSIGN_OR_RETURN(const uint32_t blocks, to_.blocks_per_multiprocessor(kernel, threads, shared));
-    if (const auto name = names_.find(kernel); name != names_.end()) warps_[name->second] = blocks * ((threads + 31) / 32);
+    if (const auto name = names_.find(kernel); name != names_.end())
+      warps_[name->second] = blocks * ((threads + 31) / 32);
     return blocks;
   }
   Result<void> launch(device::KernelHandle kernel, device::Dim3 grid, device::Dim3 block, uint32_t shared,

@@ -1,25 +1,25 @@
-// `rndn bench multi-bsp`: the experiments of Diamos, Wu, Lele, Wang, Yalamanchili: "Efficient Relational Algebra Algorithms and
-// Data Structures for GPU" (2012), whose model is multi-BSP: operators beside a copy of as many bytes.
+// `rndn bench multi-bsp`: the experiments of Diamos, Wu, Lele, Wang, Yalamanchili: "Efficient
+// Relational Algebra Algorithms and Data Structures for GPU" (2012), whose model is multi-BSP:
+// operators beside a copy of as many bytes.
 //
-// Bytes of an operator are those of its arguments once and of its result once; the copy reads half of them and writes half. Columns
-// are of 8 bytes. Keys that matter are uniform, normal or Pareto's: those of a sorted relation that refer to another one, and those
-// that are sorted and grouped.
+// Bytes of an operator are those of its arguments once and of its result once; the copy reads half
+// of them and writes half. Columns are of 8 bytes. Keys that matter are uniform, normal or
+// Pareto's: those of a sorted relation that refer to another one, and those that are sorted and
+// grouped.
 //
-// Figures: 9 (operators by size), 10 to 14 (distributions), 16 (a copy by size, beside the largest copy's speed). Left out:
-// PROJECT, which moves nothing here, as columns stay where they are; the five joins within a block, and pages in place of a
-// gather: rndn has one merging join, and writes each result once (decoupled look-back).
+// Figures: 9 (operators by size), 10 to 14 (distributions), 16 (a copy by size, beside the largest
+// copy's speed). Left out: PROJECT, which moves nothing here, as columns stay where they are; the
+// five joins within a block, and pages in place of a gather: rndn has one merging join, and writes
+// each result once (decoupled look-back).
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <atomic>
-#include <cstring>
 
-#include "assembler/assemble.h"
-#include "assembler/isa/isa.h"
 #include "libraries/operators/api.h"
-#include "libraries/operators/machine_code/code.h"
 #include "ptx/sums/exact_sum.h"
 #include "tools/papers/made_tables.h"
 #include "tools/papers/papers.h"
+#include "tools/papers/slab.h"
 
 namespace rndn::tools::papers {
 namespace {
@@ -27,50 +27,6 @@ namespace {
 using device::Address;
 using operators::Operators, operators::Relation, operators::Type, operators::Vector;
 using Numbers = std::vector<int64_t>;
-
-// One piece of device memory, handed out from the front; what is not kept is free again before the next run.
-class Slab final : public operators::Memory {
- public:
-  Slab(device::Device& device, Address base, uint64_t bytes, device::Mapped mapped)
-      : device_(device), base_(base), bytes_(bytes), mapped_(mapped) {}
-  ~Slab() override {
-    (void)device_.free(base_);
-    (void)device_.free_mapped(mapped_);
-  }
-  static constexpr uint64_t mapped_bytes = 64 << 10;
-  static Result<std::unique_ptr<Slab>> make(device::Device& device, uint64_t bytes) {
-    ASSIGN_OR_RETURN(const Address base, device.allocate(bytes));
-    ASSIGN_OR_RETURN(const device::Mapped mapped, device.allocate_mapped(mapped_bytes));
-    return std::make_unique<Slab>(device, base, bytes, mapped);
-  }
-  Result<Address> temporary(uint64_t bytes) override {
-    ASSIGN_OR_RETURN(const uint64_t at, take(used_, bytes, bytes_));
-    return base_ + at;
-  }
-  Result<Address> result(uint64_t bytes) override { return temporary(bytes); }
-  Result<device::Mapped> mapped(uint64_t bytes) override {
-    ASSIGN_OR_RETURN(const uint64_t at, take(mapped_used_, bytes, mapped_bytes));
-    const device::Mapped m{static_cast<char*>(mapped_.host) + at, mapped_.address + at};
-    std::memset(m.host, 0, bytes);
-    return m;
-  }
-  void keep() { kept_ = used_; }
-  void reset() { used_ = kept_, mapped_used_ = 0; }
-  void forget() { used_ = kept_ = mapped_used_ = 0; }
-
- private:
-  static Result<uint64_t> take(uint64_t& used, uint64_t bytes, uint64_t most) {
-    const uint64_t at = used;
-    used += (bytes + 255) / 256 * 256;
-    if (used > most) return world_error("the benchmark's memory of {} bytes is too small", most);
-    return at;
-  }
-  device::Device& device_;
-  const Address base_;
-  const uint64_t bytes_;
-  const device::Mapped mapped_;
-  uint64_t used_ = 0, kept_ = 0, mapped_used_ = 0;
-};
 
 // Where an operator finds its data, and the operators.
 struct Bench {
@@ -177,11 +133,13 @@ Result<Prepared> product(Bench& b) {
                   }};
 }
 
-// Key number i of a sorted relation: ascending, and even, so that a key and one more stands nowhere.
+// Key number i of a sorted relation: ascending, and even, so that a key and one more stands
+// nowhere.
 int64_t sorted_key(uint64_t i) { return static_cast<int64_t>(4 * i + (random_at(3, i) & 1) * 2); }
 bool is_missed(uint64_t i) { return random_at(4, i) & 1; }
 
-// Two sorted relations. The right one refers to keys of the left by the spreading; of half of these keys it has another in its place.
+// Two sorted relations. The right one refers to keys of the left by the spreading; of half of these
+// keys it has another in its place.
 struct Sorted {
   uint64_t times;  // that every key of the left stands there
   Numbers left, right;
@@ -284,14 +242,16 @@ Result<Prepared> sort(Bench& b) {
                     ASSIGN_OR_RETURN(*got, b.operators.order({&column, 1}, ascending, b.memory));
                     return b.n() * 16;
                   },
-                  // As many rows, each greater than the one before it by key and number: then each is there once.
+                  // As many rows, each greater than the one before it by key and number: then each
+                  // is there once.
                   [=, &b, keys = std::move(keys)]() -> Result<bool> {
                     ASSIGN_OR_RETURN(const Numbers rows, b.get(*got));
                     auto is_row = [&](uint64_t i) { return rows[i] >= 0 && static_cast<uint64_t>(rows[i]) < b.n(); };
                     return rows.size() == b.n() && all_of(b.n(), [&](uint64_t i) {
                              if (!is_row(i) || (i && !is_row(i - 1))) return false;
                              if (!i) return true;
-                             const int64_t x = keys[static_cast<uint64_t>(rows[i - 1])], y = keys[static_cast<uint64_t>(rows[i])];
+                             const int64_t x = keys[static_cast<uint64_t>(rows[i - 1])],
+                                           y = keys[static_cast<uint64_t>(rows[i])];
                              return x < y || (x == y && rows[i - 1] < rows[i]);
                            });
                   }};
@@ -307,31 +267,32 @@ Result<Prepared> group(Bench& b) {
   Numbers keys = group_keys(b);
   ASSIGN_OR_RETURN(const Vector column, b.put(Type::i64, keys));
   auto got = std::make_shared<operators::Groups>();
-  return Prepared{[=, &b]() -> Result<uint64_t> {
-                    ASSIGN_OR_RETURN(*got, b.operators.group({&column, 1}, b.memory));
-                    return b.n() * 16 + got->rows.count * 16;
-                  },
-                  // Rows ascend by key and number, and cells end where keys do.
-                  [=, &b, keys = std::move(keys)]() -> Result<bool> {
-                    const uint64_t count = got->rows.count;
-                    ASSIGN_OR_RETURN(const Numbers rows, b.get(got->rows.elements.data, b.n()));
-                    ASSIGN_OR_RETURN(const Numbers first, b.get(got->keys.data, count));
-                    ASSIGN_OR_RETURN(const Numbers ends, b.get(got->rows.offsets, count + 1));
-                    auto key = [&](int64_t row) { return keys[static_cast<uint64_t>(row)]; };
-                    auto is_row = [&](int64_t row) { return row >= 0 && static_cast<uint64_t>(row) < b.n(); };
-                    if (ends[0] != 0 || ends[count] != static_cast<int64_t>(b.n())) return false;
-                    if (!all_of(b.n(), [&](uint64_t i) { return is_row(rows[i]); })) return false;
-                    return all_of(count, [&](uint64_t g) {
-                      if (ends[g] >= ends[g + 1] || ends[g + 1] > ends[count] || first[g] != rows[static_cast<uint64_t>(ends[g])])
-                        return false;
-                      if (g && key(rows[static_cast<uint64_t>(ends[g]) - 1]) >= key(first[g])) return false;
-                      for (int64_t i = ends[g] + 1; i < ends[g + 1]; ++i)
-                        if (rows[static_cast<uint64_t>(i)] <= rows[static_cast<uint64_t>(i) - 1] ||
-                            key(rows[static_cast<uint64_t>(i)]) != key(first[g]))
-                          return false;
-                      return true;
-                    });
-                  }};
+  return Prepared{
+      [=, &b]() -> Result<uint64_t> {
+        ASSIGN_OR_RETURN(*got, b.operators.group({&column, 1}, b.memory));
+        return b.n() * 16 + got->rows.count * 16;
+      },
+      // Rows ascend by key and number, and cells end where keys do.
+      [=, &b, keys = std::move(keys)]() -> Result<bool> {
+        const uint64_t count = got->rows.count;
+        ASSIGN_OR_RETURN(const Numbers rows, b.get(got->rows.elements.data, b.n()));
+        ASSIGN_OR_RETURN(const Numbers first, b.get(got->keys.data, count));
+        ASSIGN_OR_RETURN(const Numbers ends, b.get(got->rows.offsets, count + 1));
+        auto key = [&](int64_t row) { return keys[static_cast<uint64_t>(row)]; };
+        auto is_row = [&](int64_t row) { return row >= 0 && static_cast<uint64_t>(row) < b.n(); };
+        if (ends[0] != 0 || ends[count] != static_cast<int64_t>(b.n())) return false;
+        if (!all_of(b.n(), [&](uint64_t i) { return is_row(rows[i]); })) return false;
+        return all_of(count, [&](uint64_t g) {
+          if (ends[g] >= ends[g + 1] || ends[g + 1] > ends[count] || first[g] != rows[static_cast<uint64_t>(ends[g])])
+            return false;
+          if (g && key(rows[static_cast<uint64_t>(ends[g]) - 1]) >= key(first[g])) return false;
+          for (int64_t i = ends[g] + 1; i < ends[g + 1]; ++i)
+            if (rows[static_cast<uint64_t>(i)] <= rows[static_cast<uint64_t>(i) - 1] ||
+                key(rows[static_cast<uint64_t>(i)]) != key(first[g]))
+              return false;
+          return true;
+        });
+      }};
 }
 
 // Groups and their sums.
@@ -452,7 +413,7 @@ class OperatorExperiments {
     auto run = [&]() -> Result<double> {
       memory_.reset();
       harness_.device().counts = {};
-      return timed([&]() -> Result<void> {
+      return harness_.timed([&]() -> Result<void> {
         ASSIGN_OR_RETURN(bytes, prepared.run());
         return {};
       });
@@ -460,21 +421,28 @@ class OperatorExperiments {
     RETURN_IF_ERROR(harness_.limited(run));
     ASSIGN_OR_RETURN(bool is_right, prepared.check());
     // Where the operator's results lie in its turn.
-    const Harness::Body bodies[] = {[&]() -> Result<double> {
-                                      memory_.reset();
-                                      ASSIGN_OR_RETURN(const Address from, memory_.temporary(bytes / 2));
-                                      ASSIGN_OR_RETURN(const Address to, memory_.temporary(bytes / 2));
-                                      return timed([&] { return harness_.device().copy(to, from, bytes / 2); });
-                                    },
-                                    run};
+    const Harness::Body bodies[] = {
+        [&]() -> Result<double> {
+          memory_.reset();
+          ASSIGN_OR_RETURN(const Address from, memory_.temporary(bytes / 2));
+          ASSIGN_OR_RETURN(const Address to, memory_.temporary(bytes / 2));
+          return harness_.timed([&] { return harness_.device().copy(to, from, bytes / 2); });
+        },
+        run};
     ASSIGN_OR_RETURN(const std::vector<Spread> ms, harness_.in_turns(bodies));
     ASSIGN_OR_RETURN(const bool is_right_still, prepared.check());
     is_right = is_right && is_right_still;
     const bool is_first = spreading == Spreading::uniform;
     FigureRow row{.figure = is_first ? "Fig 9" : "Figs 10 to 14",
                   .what = op.is_spread ? fmt::format("{}, {}", op.name, name_of(spreading)) : op.name,
-                  .rows = bench.n(), .base = ms[0], .ours = ms[1], .unit = "ms", .by = Ratio::speed,
-                  .paper = op.of_copy, .goal = op.goal, .wrong = is_right ? "" : "the result is wrong"};
+                  .rows = bench.n(),
+                  .base = ms[0],
+                  .ours = ms[1],
+                  .unit = "ms",
+                  .by = Ratio::speed,
+                  .paper = op.of_copy,
+                  .goal = op.goal,
+                  .wrong = is_right ? "" : "the result is wrong"};
     if (!harness_.has_clock()) {  // bytes that must move beside those that did
       row.base = exactly(static_cast<double>(bytes) * 1e-6);
       row.ours = exactly(static_cast<double>(harness_.device().counts.sectors) * 32e-6);
@@ -490,27 +458,21 @@ class OperatorExperiments {
     memory_.forget();
     ASSIGN_OR_RETURN(const Address from, memory_.temporary(bytes));
     ASSIGN_OR_RETURN(const Address to, memory_.temporary(bytes));
-    const Harness::Body bodies[] = {[&] { return timed([&] { return harness_.device().copy(to, from, bytes); }); }};
+    const Harness::Body bodies[] = {
+        [&] { return harness_.timed([&] { return harness_.device().copy(to, from, bytes); }); }};
     ASSIGN_OR_RETURN(const std::vector<Spread> ms, harness_.in_turns(bodies));
-    figures_.add({.figure = "Fig 16", .what = "copy of 8-byte rows", .rows = uint64_t{1} << bits,
-                  .base = speed > 0 ? exactly(2e3 * static_cast<double>(bytes) / speed) : Spread{}, .ours = ms[0],
-                  .unit = "ms", .by = Ratio::speed, .paper = "above 90 % from 1 MB on"});
+    figures_.add({.figure = "Fig 16",
+                  .what = "copy of 8-byte rows",
+                  .rows = uint64_t{1} << bits,
+                  .base = speed > 0 ? exactly(2e3 * static_cast<double>(bytes) / speed) : Spread{},
+                  .ours = ms[0],
+                  .unit = "ms",
+                  .by = Ratio::speed,
+                  .paper = "above 90 % from 1 MB on"});
     return {};
   }
 
  private:
-  // Milliseconds from before the work to behind it, on the device.
-  template <class F>
-  Result<double> timed(F work) {
-    device::Device& device = harness_.device();
-    RETURN_IF_ERROR(device.synchronize());
-    ASSIGN_OR_RETURN(const uint32_t from, device.record_mark());
-    RETURN_IF_ERROR(work());
-    ASSIGN_OR_RETURN(const uint32_t to, device.record_mark());
-    ASSIGN_OR_RETURN(const uint64_t ns, device.elapsed_ns(from, to));
-    return static_cast<double>(ns) * 1e-6;
-  }
-
   Harness& harness_;
   Operators& operators_;
   Slab& memory_;
@@ -524,7 +486,8 @@ class MultiBspCommand final : public Command {
                                "the operators of the multi-BSP paper (2012) beside a copy of as many bytes: sizes, "
                                "distributions, keys that repeat");
     add_paper_flags(*app, settings_, {"9", "10-14", "16"});
-    app->add_option("--sizes", sizes_, "rows, as powers of two (default 13,17,20,24,27: 8 K to 128 M; 30 takes minutes)")
+    app->add_option("--sizes", sizes_,
+                    "rows, as powers of two (default 13,17,20,24,27: 8 K to 128 M; 30 takes minutes)")
         ->delimiter(',')
         ->check(CLI::Range(6u, 30u))
         ->type_name("LIST");
@@ -555,25 +518,12 @@ Figures multi_bsp_table() { return Figures({"multi-bsp", "copy", "operator"}); }
 
 Result<void> measure_multi_bsp(Harness& harness, std::span<const unsigned> sizes, Figures& figures) {
   device::Device& device = harness.device();
-  const isa::Target* const target = isa::find_target(device.info().target);
-  if (!target) return world_error("no target {}", device.info().target);
-  Operators all(
-      device,
-      [&](const ptx::Module& module) -> Result<std::vector<std::byte>> {
-        Timings timings;
-        assembler::Options options;
-        options.target = target;
-        ASSIGN_OR_RETURN(assembler::Assembled made, assembler::assemble(module, options, timings));
-        return std::move(made.cubin);
-      },
-      {},
-      [&](std::string_view name) -> std::optional<operators::KernelCode> {
-        const auto code = operators::find_code(target->name, name);
-        if (!code) return {};
-        return operators::KernelCode{code->block_size, code->cubin};
-      });
-  ASSIGN_OR_RETURN(const double speed, harness.copy_speed());
+  ASSIGN_OR_RETURN(const std::unique_ptr<Operators> all, harness.operators());
   const Settings& wants = harness.settings();
+  double speed = 0;
+  if (wants.wants("16")) {
+    ASSIGN_OR_RETURN(speed, harness.copy_speed());
+  }
   Progress progress("measuring operators", sizes.size() * std::size(all_operators));
   for (const unsigned bits : sizes) {
     const uint64_t bytes = (bytes_per_row << bits) + (uint64_t{64} << 20);
@@ -582,7 +532,7 @@ Result<void> measure_multi_bsp(Harness& harness, std::span<const unsigned> sizes
       continue;
     }
     ASSIGN_OR_RETURN(const std::unique_ptr<Slab> memory, Slab::make(device, bytes));
-    OperatorExperiments experiments(harness, all, *memory, figures);
+    OperatorExperiments experiments(harness, *all, *memory, figures);
     if (wants.wants("16")) RETURN_IF_ERROR(experiments.copy(bits, speed));
     for (const Operator& op : all_operators) {
       progress.advance(1);

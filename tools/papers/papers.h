@@ -1,4 +1,5 @@
-// The benchmarks of papers: a command each, and what it measures as a function, for tests on other devices.
+// The benchmarks of papers: a command each, and what it measures as a function, for tests on other
+// devices.
 #pragma once
 #include <memory>
 #include <span>
