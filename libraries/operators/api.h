@@ -7,6 +7,9 @@
 // An operator is its kernels and its host driver side by side in one file. Work is queued on the device's stream; an operator may wait for
 // the device once, to learn the sizes that decide what comes next. Its temporary memory may be reused by whatever is queued after it.
 //
+// A result whose length is found while it is made has room for as many elements as it can have. Where that is more than the memory allows
+// (Memory::most_unknown) its elements are counted in a pass of their own, and it is made as long as it is.
+//
 // Every result is deterministic and, but for the order of groups that a hash table finds, the specification's choice: stable order, groups
 // ascending, pairs by right row and then left row.
 #pragma once
@@ -98,6 +101,9 @@ class Memory {
   virtual Result<Address> temporary(uint64_t bytes) = 0;      // until the operator returns; contents undefined
   virtual Result<Address> result(uint64_t bytes) = 0;         // belongs to the operator's result; contents undefined
   virtual Result<device::Mapped> mapped(uint64_t bytes) = 0;  // for sizes and flags, until the operator returns; zeroed
+  // The most bytes that are taken where fewer may turn out to be needed. What might be longer is counted first.
+  virtual uint64_t most_unknown() const { return UINT64_MAX; }
+  bool counts_first(uint64_t bytes) const { return bytes > most_unknown(); }
 };
 
 // One launch of a library kernel, for reports.

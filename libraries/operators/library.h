@@ -39,6 +39,19 @@ struct Arguments {
   }
 };
 
+// An operator's results that are temporary here.
+class Scratch final : public Memory {
+ public:
+  explicit Scratch(Memory& memory) : memory_(memory) {}
+  Result<Address> temporary(uint64_t bytes) override { return memory_.temporary(bytes); }
+  Result<Address> result(uint64_t bytes) override { return memory_.temporary(bytes); }
+  Result<device::Mapped> mapped(uint64_t bytes) override { return memory_.mapped(bytes); }
+  uint64_t most_unknown() const override { return memory_.most_unknown(); }
+
+ private:
+  Memory& memory_;
+};
+
 class Library {
  public:
   // Adds the entry `name` to the module; gives its block size.

@@ -35,6 +35,9 @@ class DeviceMemory {
   // From now on so many bytes may be in use at once; what is in use already stays.
   void set_limit(uint64_t bytes) { limit_ = bytes; }
   uint64_t limit() const { return limit_; }  // UINT64_MAX: what the device has
+  // The most bytes that are taken under a limit where fewer may turn out to be needed.
+  uint64_t most_unknown() const { return limit_ / 10; }
+  bool limits_unknown(uint64_t bytes) const { return bytes > most_unknown(); }
   std::function<bool()> evict;                 // frees one thing that can be made again; false: there is nothing
 
  private:

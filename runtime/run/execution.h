@@ -106,6 +106,7 @@ class Run {
   Result<std::vector<uint64_t>> offsets_of(Item& list);  // of its cells, in elements; one more than there are cells
   Result<void> bring_back(std::span<const ItemPtr> results);
   Result<uint64_t> size_of(Item& v);  // waits unless it is exact; then it is
+  Result<void> learn_length(Item& v);
   Result<void> to_device(const ItemPtr& v);
   Result<void> cells_to_device(const ItemPtr& v);
   Result<void> send(Item& v, const std::byte* from);
@@ -167,7 +168,6 @@ class Run {
   Result<void> allocate_result(const Step& s, size_t i, Item& made);
   Result<ItemPtr> copy_input(const Step& s, size_t i, uint32_t parameter, const ItemPtr& input, bool sole);
   Result<void> reserve_scratch(uint64_t bytes);
-  Result<void> learn_lengths(const std::vector<ItemPtr>& inputs);
 
   // --- folds.cpp ---
   // How a kernel finds the entries of one of its groupings.
@@ -234,6 +234,7 @@ class Run {
     Result<device::Address> temporary(uint64_t bytes) override;
     Result<device::Address> result(uint64_t bytes) override;
     Result<device::Mapped> mapped(uint64_t bytes) override;
+    uint64_t most_unknown() const override { return run_.engine_.memory.most_unknown(); }
     BufferPtr buffer(device::Address address) const;  // the result that it lies in, or null
     void clear();
 

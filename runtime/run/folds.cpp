@@ -224,7 +224,8 @@ Result<codegen::FoldState> Run::fold_results(const codegen::KernelCode::Sink& si
     folded.columns.push_back({column.data, encodings::plain_bytes(column.type), t.extreme});
   }
   // A table that was large enough before probably is: whether it was is seen with the results.
-  const bool waits = way.entries() != known.slots || known.slots > operators::Folded::most_unwaited;
+  const bool waits = way.entries() != known.slots || known.slots > operators::Folded::most_unwaited ||
+                     engine_.memory.limits_unknown(8 * known.slots);
   if (!waits) {
     if (!known.report) {
       ASSIGN_OR_RETURN(known.report, engine_.flags.allocate(16));

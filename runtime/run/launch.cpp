@@ -302,8 +302,6 @@ Result<void> Run::allocate_output(const Step& s, size_t i, Item& made) {
 
 namespace {
 
-constexpr uint64_t unknown_part_of_limit = 10;  // for a result of unknown length
-
 Item& elements_of(Item& v) { return v.kind == Item::cells ? *v.parts[0] : v; }
 
 // The form of a kernel's result: fewer bytes where bounds allow it and there are many. Numbers of 64 bits become numbers of 32, which all operators
@@ -365,27 +363,16 @@ Result<KernelVariant*> Run::variant(const Step& s, codegen::KernelEncodings key)
   return state.variants.back().get();
 }
 
-// Under a limit, the lengths of long inputs: results are then as long as these, and not as these might be.
-Result<void> Run::learn_lengths(const std::vector<ItemPtr>& inputs) {
-  for (const ItemPtr& v : inputs) {
-    if (v->kind != Item::vector && v->kind != Item::cells) continue;
-    Item& elements = elements_of(*v);
-    if (elements.exact || 8 * elements.capacity <= engine_.memory.limit() / unknown_part_of_limit) continue;
-    ASSIGN_OR_RETURN([[maybe_unused]] const uint64_t length, size_of(elements));
-  }
-  return {};
-}
-
 // A result whose length only the kernel finds takes no more than a tenth of a limit: longer ones are made by ranges.
 Result<void> Run::allocate_result(const Step& s, size_t i, Item& made) {
   const uint64_t bytes = (device_bytes(made, made.capacity) + 255) / 256 * 256;
   const uint32_t slot = i < s.outputs.size() ? s.outputs[i] : no_slot;
   const bool mapped = bytes <= mapped_result_limit && (slot == no_slot || !plan_.steps.read_on_device[slot]);
-  if (const uint64_t limit = engine_.memory.limit(); !made.exact && !mapped && bytes > limit / unknown_part_of_limit)
+  if (!made.exact && !mapped && engine_.memory.limits_unknown(bytes))
     return world_error(
                "{} more bytes do not fit on {}: a result of unknown length has at most a tenth of the limit of device "
                "memory, {} bytes",
-               bytes, device_.info().name, limit)
+               bytes, device_.info().name, engine_.memory.limit())
         .as(Cause::device_full);
   ASSIGN_OR_RETURN(made.data_buffer, (mapped ? engine_.mapped : engine_.buffers).allocate(bytes + 8));
   made.data = made.data_buffer->address;
@@ -450,7 +437,8 @@ Result<void> Run::launch(const Step& s) {
   // What holds for all variants.
   const codegen::KernelCode& common = state.variants[0]->code;
   ASSIGN_OR_RETURN(std::vector<ItemPtr> inputs, items(s.inputs));
-  RETURN_IF_ERROR(learn_lengths(inputs));
+  for (const ItemPtr& v : inputs)
+    if (v->kind == Item::vector || v->kind == Item::cells) RETURN_IF_ERROR(learn_length(elements_of(*v)));
   ASSIGN_OR_RETURN(Sizes sizes, sizes_hold(kernel, f, inputs));
   if (sizes == Sizes::other_lengths) {
     sizes_unsure_ = true;

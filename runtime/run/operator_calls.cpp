@@ -91,6 +91,7 @@ std::optional<int64_t> integer_of(const Value& v) {
 // On the device, as operators see it: as its elements lie, where they know that form. Text: codes of the item's own domain.
 Result<operators::Vector> Run::column(const ItemPtr& given, Reading reading) {
   RETURN_IF_ERROR(to_device(given));
+  RETURN_IF_ERROR(learn_length(*given));
   ItemPtr v = given;
   encodings::Stored form = v->stored;
   // Without their reference elements are in the same order.
@@ -892,6 +893,7 @@ Result<void> Run::cell_numbers(const Step& s) {
   operators::Vector like;
   if (in.size() == 2) {
     RETURN_IF_ERROR(to_device(in[1]));
+    RETURN_IF_ERROR(learn_length(*in[1]));
     like.capacity = in[1]->capacity;
     if (!in[1]->exact) like.size_slot = in[1]->size_slot;
   }

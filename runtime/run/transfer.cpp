@@ -72,6 +72,13 @@ Result<uint64_t> Run::size_of(Item& v) {
   return size;
 }
 
+// Under a limit, of what may be long: results are then as long as it is, and not as it might be.
+Result<void> Run::learn_length(Item& v) {
+  if (v.exact || !engine_.memory.limits_unknown(8 * v.capacity)) return {};
+  ASSIGN_OR_RETURN([[maybe_unused]] const uint64_t length, size_of(v));
+  return {};
+}
+
 // --- To the host ---
 
 // Copies what results still lack into mapped memory, all of them with one wait, or two when sizes are not known: a copy of its own costs a wait each.
@@ -338,6 +345,7 @@ Result<ItemPtr> Run::plain(const ItemPtr& v) {
   RETURN_IF_ERROR(to_device(v));
   if (v->stored == encodings::Stored{}) return v;
   if (!v->decoded) {
+    RETURN_IF_ERROR(learn_length(*v));
     operators::Vector from{.data = v->data, .size_slot = v->exact ? 0 : v->size_slot, .capacity = v->capacity};
     OperatorMemory memory(*this, arena_of(*v));
     ASSIGN_OR_RETURN(const operators::Vector made, sql_->decode(from, v->type, v->stored, memory));

@@ -13,9 +13,10 @@
 #include "libraries/base/errors/check.h"
 #include "libraries/operators/groups/few_groups.h"
 #include "libraries/operators/groups/hash_groups.h"
+#include "libraries/operators/groups/runs.h"
+#include "libraries/operators/groups/segments.h"
 #include "libraries/operators/operators.h"
 #include "libraries/operators/ready.h"
-#include "libraries/operators/groups/segments.h"
 #include "libraries/operators/sort/small_sort.h"
 
 namespace rndn::operators {
@@ -188,8 +189,11 @@ Result<Aggregates> aggregate(Library& library, std::span<const Vector> keys, std
   std::vector<Address> raw;
   Address first = 0;
   uint64_t groups = 0, n = 0;
-  const auto allocate = [&](uint64_t most) -> Result<void> {
-    ASSIGN_OR_RETURN(first, memory.result(8 * std::max<uint64_t>(most, 1)));
+  const auto allocate = [&](uint64_t most, Address rows = 0) -> Result<void> {
+    first = rows;
+    if (!first) {
+      ASSIGN_OR_RETURN(first, memory.result(8 * std::max<uint64_t>(most, 1)));
+    }
     raw.clear();
     for (const Accumulator& a : input.shape.accumulators) {
       Address at = 0;
@@ -234,25 +238,31 @@ Result<Aggregates> aggregate(Library& library, std::span<const Vector> keys, std
   }
   if (!done && !hash && !counted && library.options.sort != Options::Sort::bitonic && parts.size() <= small_parts &&
       (rows.size_slot || rows.capacity <= small_rows)) {
-    const uint64_t most = std::min(rows.capacity, small_rows);
-    SmallResults small;
-    ASSIGN_OR_RETURN(small.rows, memory.temporary(8 * most));
-    ASSIGN_OR_RETURN(small.first, memory.result(8 * most));
-    ASSIGN_OR_RETURN(small.offsets, memory.temporary(8 * (most + 1)));
-    ASSIGN_OR_RETURN(device::Mapped found, memory.mapped(16));
-    small.found = found.address;
-    RETURN_IF_ERROR(sort_small(library, Small::groups, rows, parts, small));
-    RETURN_IF_ERROR(library.device().synchronize());
-    const uint64_t* words = static_cast<const uint64_t*>(found.host);
-    rows = {words[0], 0};
-    RETURN_IF_ERROR(check_rows(rows));
-    if (rows.capacity <= small_rows) {
-      done = true;
-      n = rows.capacity;
-      groups = words[1];
-      RETURN_IF_ERROR(allocate(groups));
-      first = small.first;
-      RETURN_IF_ERROR(reduce_cells(library, input, groups, small.offsets, small.rows, raw));
+    SmallCount few{std::min(rows.capacity, small_rows), std::min(rows.capacity, small_rows)};
+    if (memory.counts_first(8 * (few.rows + 1))) {
+      ASSIGN_OR_RETURN(few, count_small(library, rows, parts, memory));
+      rows = {few.rows, 0};
+      RETURN_IF_ERROR(check_rows(rows));
+    }
+    if (few.rows <= small_rows && few.rows > 0) {
+      SmallResults small;
+      ASSIGN_OR_RETURN(small.rows, memory.temporary(8 * few.rows));
+      ASSIGN_OR_RETURN(small.first, memory.result(8 * few.groups));
+      ASSIGN_OR_RETURN(small.offsets, memory.temporary(8 * (few.groups + 1)));
+      ASSIGN_OR_RETURN(device::Mapped found, memory.mapped(16));
+      small.found = found.address;
+      RETURN_IF_ERROR(sort_small(library, Small::groups, rows, parts, small));
+      RETURN_IF_ERROR(library.device().synchronize());
+      const uint64_t* words = static_cast<const uint64_t*>(found.host);
+      rows = {words[0], 0};
+      RETURN_IF_ERROR(check_rows(rows));
+      if (rows.capacity <= small_rows) {
+        done = true;
+        n = rows.capacity;
+        groups = words[1];
+        RETURN_IF_ERROR(allocate(groups, small.first));
+        RETURN_IF_ERROR(reduce_cells(library, input, groups, small.offsets, small.rows, raw));
+      }
     }
   }
   if (!done) {
@@ -271,7 +281,6 @@ Result<Aggregates> aggregate(Library& library, std::span<const Vector> keys, std
     }
   }
   if (!done) {
-    RETURN_IF_ERROR(allocate(n));
     const uint64_t words = segment_words(n, input.shape);
     Sorted sorted;
     if (ascending) {
@@ -283,8 +292,17 @@ Result<Aggregates> aggregate(Library& library, std::span<const Vector> keys, std
     } else {
       ASSIGN_OR_RETURN(sorted, sort_rows(library, pack_words(parts), n, true, words, memory));
     }
-    ASSIGN_OR_RETURN(groups, reduce_runs(library, input, sorted, std::span(parts).first(keys.size()), n, first, raw,
-                                         memory, counted ? &parts.back() : nullptr));
+    const std::span<const Part> of_keys = std::span(parts).first(keys.size());
+    uint64_t room = n;
+    if (memory.counts_first(8 * n)) {
+      // By all that was sorted by, a group may be several runs.
+      Sorted by_keys = sorted;
+      by_keys.complete = sorted.complete && !counted;
+      ASSIGN_OR_RETURN(room, count_runs(library, by_keys, of_keys, n, memory));
+    }
+    RETURN_IF_ERROR(allocate(room));
+    ASSIGN_OR_RETURN(
+        groups, reduce_runs(library, input, sorted, of_keys, n, first, raw, memory, counted ? &parts.back() : nullptr));
     if (counted) first = raw[first_row];
   }
   if (first == 0) RETURN_IF_ERROR(allocate(0));

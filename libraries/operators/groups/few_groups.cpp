@@ -493,7 +493,7 @@ void add_few_groups(KernelRows& rows) {
 
 Result<FewKeys> number_keys(Library& library, const Rows& rows, const Word& word, Memory& memory) {
   FewKeys out;
-  ASSIGN_OR_RETURN(out.numbers, memory.temporary(4 * most_few_keys));
+  ASSIGN_OR_RETURN(out.numbers, memory.temporary(4 * few_range_of(word)));
   ASSIGN_OR_RETURN(device::Mapped found, memory.mapped(16));
   ASSIGN_OR_RETURN(Address zeroed, library.zeroed());
   const std::vector<Source> sources = few_sources_of(word);

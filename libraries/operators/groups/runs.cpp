@@ -3,6 +3,7 @@
 // runs    one pass: a position starts a run when its key differs from the one before (one word: the sorted keys; several: flags). Ballots
 //         count within a warp, shared memory within a block, look-back between tiles (emit.h); whoever starts run j writes its entries.
 //         Bytes per row: the key (4 or 8; its neighbour is in the cache), and 8 + 8 + 8 per run.
+// count   the same without results, which are made once their number is known.
 // differ  several words: flags[p], does row rows[p] differ from rows[p - 1] in any part. Gathers.
 // mark    unique: flags[rows[p]] = starts a run; a second pass over the flags, in row order, writes the numbers of the rows that have it.
 // The number of runs reaches the host through mapped memory.
@@ -20,7 +21,7 @@ constexpr uint32_t run_block = 256, run_warps = run_block / 32, run_items = 16, 
 constexpr uint64_t run_ticket_at = 4096 + 256;  // in Library::zeroed
 
 enum class RunFrom : uint8_t { keys32, keys64, flags };  // what tells the starts
-enum class To : uint8_t { groups, ranks, positions };
+enum class To : uint8_t { groups, ranks, positions, nothing };
 
 // Does position p start a run? Positions that are not `inside` do not.
 Reg<Pred> starts_run(Builder& b, RunFrom from, Reg<U64> data, Reg<U32> position, Reg<Pred> inside) {
@@ -87,6 +88,7 @@ uint32_t build_runs(ptx::Module& module, std::string_view name, RunFrom from, To
       return row;
     };
     switch (to) {
+      case To::nothing: break;
       case To::groups: {
         Reg<U64> row = row_of(starts);
         store_if<U64>(b, starts, Space::global, At(element_address(b, out_first, own, 8)), row);
@@ -222,12 +224,21 @@ uint64_t run_words(uint64_t n) { return (n + run_tile_size - 1) / run_tile_size;
 
 namespace {
 // Launches, waits, and says how many.
-Result<uint64_t> count_runs(Library& library, RunFrom from, To to, const Sorted& sorted, Address data, Address words,
-                            uint64_t n, Address first, Address offsets, Memory& memory) {
+Result<uint64_t> make_runs(Library& library, RunFrom from, To to, const Sorted& sorted, Address data, Address words,
+                           uint64_t n, Address first, Address offsets, Memory& memory) {
   ASSIGN_OR_RETURN(device::Mapped found, memory.mapped(8));
   RETURN_IF_ERROR(launch_runs(library, from, to, sorted, data, words, n, first, offsets, found.address));
   RETURN_IF_ERROR(library.device().synchronize());
   return *static_cast<const uint64_t*>(found.host);
+}
+
+// How many elements the results get: n, or what a pass of its own counts, which leaves the words zero.
+Result<uint64_t> room_for_runs(Library& library, RunFrom from, const Sorted& sorted, Address data, Address words,
+                               uint64_t n, Memory& memory) {
+  if (!memory.counts_first(8 * (n + 1))) return n;
+  ASSIGN_OR_RETURN(const uint64_t count, make_runs(library, from, To::nothing, sorted, data, words, n, 0, 0, memory));
+  RETURN_IF_ERROR(library.device().fill(words, 0, 8 * run_words(n)));
+  return count;
 }
 }  // namespace
 
@@ -238,25 +249,59 @@ void add_runs(KernelRows& rows) {
     for (bool mark : {false, true}) rows.push_back(flags_kernel({}, from, mark, false));
 }
 
-Result<uint64_t> find_runs(Library& library, const Sorted& sorted, std::span<const Part> parts, uint64_t n,
-                           Address first, Address offsets, Memory& memory) {
+Result<Runs> find_runs(Library& library, const Sorted& sorted, std::span<const Part> parts, uint64_t n,
+                       Memory& memory) {
   RunFrom from = from_keys(sorted);
   Address data = sorted.keys;
   if (!sorted.complete) {
     ASSIGN_OR_RETURN(data, differing_rows(library, sorted, parts, n, memory));
     from = RunFrom::flags;
   }
-  return count_runs(library, from, To::groups, sorted, data, sorted.words, n, first, offsets, memory);
+  ASSIGN_OR_RETURN(const uint64_t room, room_for_runs(library, from, sorted, data, sorted.words, n, memory));
+  Runs out;
+  ASSIGN_OR_RETURN(out.offsets, memory.result(8 * (room + 1)));
+  ASSIGN_OR_RETURN(out.first, memory.result(8 * room));
+  ASSIGN_OR_RETURN(out.count,
+                   make_runs(library, from, To::groups, sorted, data, sorted.words, n, out.first, out.offsets, memory));
+  return out;
+}
+
+Result<uint64_t> count_runs(Library& library, const Sorted& sorted, std::span<const Part> parts, uint64_t n,
+                            Memory& memory) {
+  RunFrom from = from_keys(sorted);
+  Address data = sorted.keys;
+  if (!sorted.complete) {
+    ASSIGN_OR_RETURN(data, differing_rows(library, sorted, parts, n, memory));
+    from = RunFrom::flags;
+  }
+  ASSIGN_OR_RETURN(const Address words, memory.temporary(8 * run_words(n)));
+  RETURN_IF_ERROR(library.device().fill(words, 0, 8 * run_words(n)));
+  return make_runs(library, from, To::nothing, sorted, data, words, n, 0, 0, memory);
 }
 
 Result<uint64_t> number_runs(Library& library, Address rows, Address flags, Address words, uint64_t n, Address numbers,
-                             Address first, Memory& memory) {
-  return count_runs(library, RunFrom::flags, To::ranks, {.rows = rows}, flags, words, n, numbers, first, memory);
+                             Memory& memory) {
+  return make_runs(library, RunFrom::flags, To::ranks, {.rows = rows}, flags, words, n, numbers, 0, memory);
 }
 
-Result<uint64_t> flagged_places(Library& library, Address flags, Address words, uint64_t n, Address out,
-                                Memory& memory) {
-  return count_runs(library, RunFrom::flags, To::positions, {}, flags, words, n, out, 0, memory);
+Result<Places> first_of_runs(Library& library, Address rows, Address flags, Address words, uint64_t n, Address numbers,
+                             Memory& memory) {
+  const Sorted sorted{.rows = rows};
+  ASSIGN_OR_RETURN(const uint64_t room, room_for_runs(library, RunFrom::flags, sorted, flags, words, n, memory));
+  Places out;
+  ASSIGN_OR_RETURN(out.data, memory.result(8 * room));
+  ASSIGN_OR_RETURN(out.count,
+                   make_runs(library, RunFrom::flags, To::ranks, sorted, flags, words, n, numbers, out.data, memory));
+  return out;
+}
+
+Result<Places> flagged_places(Library& library, Address flags, Address words, uint64_t n, Memory& memory) {
+  ASSIGN_OR_RETURN(const uint64_t room, room_for_runs(library, RunFrom::flags, {}, flags, words, n, memory));
+  Places out;
+  ASSIGN_OR_RETURN(out.data, memory.result(8 * std::max<uint64_t>(room, 1)));
+  ASSIGN_OR_RETURN(out.count,
+                   make_runs(library, RunFrom::flags, To::positions, {}, flags, words, n, out.data, 0, memory));
+  return out;
 }
 
 Result<Address> differing_rows(Library& library, const Sorted& sorted, std::span<const Part> parts, uint64_t n,
@@ -274,15 +319,15 @@ Result<Address> differing_keys(Library& library, const Sorted& sorted, std::span
   return flags;
 }
 
-Result<uint64_t> first_rows(Library& library, const Sorted& sorted, std::span<const Part> parts, uint64_t n,
-                            Address out, Memory& memory) {
+Result<Places> first_rows(Library& library, const Sorted& sorted, std::span<const Part> parts, uint64_t n,
+                          Memory& memory) {
   ASSIGN_OR_RETURN(Address flags, memory.temporary(n));
   if (sorted.complete) {
     RETURN_IF_ERROR(launch_flags(library, {}, from_keys(sorted), true, false, sorted, sorted.keys, flags, n));
   } else {
     RETURN_IF_ERROR(differ(library, parts, true, sorted, flags, n));
   }
-  return flagged_places(library, flags, sorted.words, n, out, memory);
+  return flagged_places(library, flags, sorted.words, n, memory);
 }
 
 }  // namespace rndn::operators

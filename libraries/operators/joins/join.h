@@ -107,18 +107,6 @@ std::vector<Found> find_rows(Builder& b, const JoinShape& shape, const TableCode
 void test_residuals(Builder& b, const JoinShape& shape, const SideCode& left, Reg<U32> left_row, const SideCode& right,
                     Reg<U32> right_row, Reg<Pred> into);
 
-// An operator's results that are temporary here.
-class Scratch final : public Memory {
- public:
-  explicit Scratch(Memory& memory) : memory_(memory) {}
-  Result<Address> temporary(uint64_t bytes) override { return memory_.temporary(bytes); }
-  Result<Address> result(uint64_t bytes) override { return memory_.temporary(bytes); }
-  Result<device::Mapped> mapped(uint64_t bytes) override { return memory_.mapped(bytes); }
-
- private:
-  Memory& memory_;
-};
-
 // ---- join_probe.cpp
 
 Result<Pairs> join_pairs(Library& library, const JoinShape& shape, const KeyLayout& layout, const Side& left,

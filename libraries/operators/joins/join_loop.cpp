@@ -108,7 +108,7 @@ Result<Pairs> loop_pairs(Library& library, const JoinShape& shape, const Side& l
   if (l > max_rows / 2 || r > max_rows / 2 || (l && r > most_candidates / l))
     return input_error("a join of {} with {} rows that has no equality to go by is too large", l, r);
   const uint64_t tiles = tiles_for(l * r, tile_candidates);
-  uint64_t room = std::min(l * r, std::max({l, r, uint64_t{1024}}));
+  uint64_t room = std::min({l * r, std::max({l, r, uint64_t{1024}}), std::max<uint64_t>(1, memory.most_unknown() / 8)});
   ASSIGN_OR_RETURN(const Kernel* kernel,
                    library.kernel("join_loop_" + shape.name(),
                                   [&](ptx::Module& m, std::string_view name) { return build_pair_loop(m, name, shape); }));

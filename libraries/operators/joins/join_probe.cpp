@@ -39,7 +39,9 @@ struct ProbeAnswer {
   uint64_t pairs, duplicates, left_rows;
 };
 
-uint32_t build_probe(ptx::Module& module, std::string_view name, const JoinShape& shape, JoinTable::Kind kind) {
+// counts: nothing but the answer is written.
+uint32_t build_probe(ptx::Module& module, std::string_view name, const JoinShape& shape, JoinTable::Kind kind,
+                     bool counts) {
   Builder b(module, std::string(name));
   b.set_block_size(block_threads);
   SideCode left = side_code(b, "left", shape, shape.left_single);
@@ -96,18 +98,21 @@ uint32_t build_probe(ptx::Module& module, std::string_view name, const JoinShape
   Reg<U64> end = b.add(before, b.cvt<U64>(sum.total));
   Reg<Pred> last_tile = b.setp(Is::eq, ptx::Combine::and_, b.add(tile, 1), tiles, b.setp(Is::eq, t.tid, 0));
   store_if<U64>(b, last_tile, Space::global, At(answer), end);
-  Reg<U64> start = b.shl(b.add(before, b.cvt<U64>(sum.before)), 3);
-  Reg<U64> left_at = b.add(b.ld_param(out_left), start), right_at = b.add(b.ld_param(out_right), start);
-  Reg<U32> position = b.constant<U32>(0);
-  for (uint32_t k = 0; k < probe_items; ++k) {
-    Reg<U32> place = b.add(position, b.popc(b.and_(masks[k], before_lane)));
-    Reg<Pred> hit = b.setp(Is::ne, b.and_(b.shr(masks[k], t.lane), 1), 0);
-    const At to_left = element_at(b, left_at, place, 8), to_right = element_at(b, right_at, place, 8);
-    Reg<U64> i = b.cvt<U64>(found[k].row), j = b.cvt<U64>(rows[k]);
-    store_if<U64>(b, hit, Space::global, to_left, i);
-    store_if<U64>(b, hit, Space::global, to_right, j);
-    if (k + 1 < probe_items) b.add(position, b.popc(masks[k]), position);
-  }
+  const auto store_pairs = [&] {
+    Reg<U64> start = b.shl(b.add(before, b.cvt<U64>(sum.before)), 3);
+    Reg<U64> left_at = b.add(b.ld_param(out_left), start), right_at = b.add(b.ld_param(out_right), start);
+    Reg<U32> position = b.constant<U32>(0);
+    for (uint32_t k = 0; k < probe_items; ++k) {
+      Reg<U32> place = b.add(position, b.popc(b.and_(masks[k], before_lane)));
+      Reg<Pred> hit = b.setp(Is::ne, b.and_(b.shr(masks[k], t.lane), 1), 0);
+      const At to_left = element_at(b, left_at, place, 8), to_right = element_at(b, right_at, place, 8);
+      Reg<U64> i = b.cvt<U64>(found[k].row), j = b.cvt<U64>(rows[k]);
+      store_if<U64>(b, hit, Space::global, to_left, i);
+      store_if<U64>(b, hit, Space::global, to_right, j);
+      if (k + 1 < probe_items) b.add(position, b.popc(masks[k]), position);
+    }
+  };
+  if (!counts) store_pairs();
   b.bra(next);
   b.bind(done);
   b.ret();
@@ -303,9 +308,11 @@ uint32_t build_probe_ranges(ptx::Module& module, std::string_view name, const Jo
 
 const char* probe_kind_name(JoinTable::Kind kind) { return kind == JoinTable::direct ? "direct_" : "hash_"; }
 
-Library::Row probe_kernel(const JoinShape& shape, JoinTable::Kind kind) {
-  return {"join_probe_" + std::string(probe_kind_name(kind)) + shape.name(),
-          [shape, kind](ptx::Module& m, std::string_view name) { return build_probe(m, name, shape, kind); }};
+Library::Row probe_kernel(const JoinShape& shape, JoinTable::Kind kind, bool counts = false) {
+  return {(counts ? "join_probe_count_" : "join_probe_") + std::string(probe_kind_name(kind)) + shape.name(),
+          [shape, kind, counts](ptx::Module& m, std::string_view name) {
+            return build_probe(m, name, shape, kind, counts);
+          }};
 }
 Library::Row places_kernel(const JoinShape& shape, JoinTable::Kind kind) {
   return {"join_places_" + std::string(probe_kind_name(kind)) + shape.name(),
@@ -413,18 +420,30 @@ Result<Pairs> join_pairs(Library& library, const JoinShape& shape, const KeyLayo
   const uint64_t tiles = tiles_for(right.capacity, probe_tile_rows);
   ASSIGN_OR_RETURN(const JoinTable table, build_join(library, shape, layout, left, tiles, memory));
   Pairs out;
-  ASSIGN_OR_RETURN(out.left.data, memory.result(right.capacity * 8));
-  ASSIGN_OR_RETURN(out.right.data, memory.result(right.capacity * 8));
   ASSIGN_OR_RETURN(device::Mapped mapped, memory.mapped(sizeof(ProbeAnswer)));
-  ASSIGN_OR_RETURN(const Kernel* probe, library.kernel(probe_kernel(shape, table.kind)));
-  Arguments a;
-  add(a, left);
-  add(a, right);
-  add(a, table);
-  a.add(table.words).add(mapped.address).add(out.left.data).add(out.right.data);
-  RETURN_IF_ERROR(library.launch(*probe, library.grid(*probe, tiles), a, right.capacity * (row_bytes(right) + 16)));
-  RETURN_IF_ERROR(library.device().synchronize());
   const volatile ProbeAnswer* answer = static_cast<const volatile ProbeAnswer*>(mapped.host);
+  const auto probe = [&](bool counts) -> Result<void> {
+    ASSIGN_OR_RETURN(const Kernel* kernel, library.kernel(probe_kernel(shape, table.kind, counts)));
+    Arguments a;
+    add(a, left);
+    add(a, right);
+    add(a, table);
+    a.add(table.words).add(mapped.address).add(out.left.data).add(out.right.data);
+    RETURN_IF_ERROR(library.launch(*kernel, library.grid(*kernel, tiles), a,
+                                   right.capacity * (row_bytes(right) + (counts ? 0 : 16))));
+    return library.device().synchronize();
+  };
+  uint64_t room = right.capacity;
+  if (memory.counts_first(8 * room)) {
+    RETURN_IF_ERROR(probe(true));
+    if (answer->duplicates) return duplicate_pairs(library, shape, table, left, right, answer->left_rows, memory);
+    room = answer->pairs;
+    RETURN_IF_ERROR(library.device().fill(table.control + control_ticket, 0, 4));
+    RETURN_IF_ERROR(library.device().fill(table.words, 0, 8 * table.word_count));
+  }
+  ASSIGN_OR_RETURN(out.left.data, memory.result(room * 8));
+  ASSIGN_OR_RETURN(out.right.data, memory.result(room * 8));
+  if (room > 0 || right.capacity == 0) RETURN_IF_ERROR(probe(false));
   if (answer->duplicates) return duplicate_pairs(library, shape, table, left, right, answer->left_rows, memory);
   out.left.capacity = out.right.capacity = answer->pairs;
   return out;

@@ -208,6 +208,10 @@ Result<MergePlan> find_splits(Library& library, const Vector& left, const Vector
   return plan;
 }
 
+Result<void> clear_merge(Library& library, const MergePlan& plan) {
+  return library.device().fill(plan.ticket, 0, words_at + plan.tiles * 8);
+}
+
 void add(Arguments& a, const Vector& left, const Vector& right, const MergePlan& plan) {
   a.add(left.capacity).add(left.data).add(right.capacity).add(right.data);
   a.add(plan.splits).add(plan.ticket).add(plan.words);

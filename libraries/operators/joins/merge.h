@@ -49,6 +49,8 @@ struct MergePlan {
 };
 // `tile`: elements of both columns in one.
 Result<MergePlan> find_splits(Library& library, const Vector& left, const Vector& right, uint32_t tile, Memory& memory);
+// For another kernel with the same plan: ticket and words as they were.
+Result<void> clear_merge(Library& library, const MergePlan& plan);
 void add(Arguments& a, const Vector& left, const Vector& right, const MergePlan& plan);
 
 // In a kernel: the parameters, what the whole kernel keeps, a tile, and one thread's way through it.

@@ -378,6 +378,7 @@ Result<Pairs> repeated_pairs(Library& library, const Vector& left, const Vector&
 Result<Pairs> merge_pairs(Library& library, const Vector& left, const Vector& right, Memory& memory) {
   const bool swapped = right.capacity < left.capacity;
   const Vector &unique = swapped ? right : left, &other = swapped ? left : right;
+  if (memory.counts_first(8 * other.capacity)) return repeated_pairs(library, left, right, memory);
   Vector found_unique, found_other;
   ASSIGN_OR_RETURN(found_unique.data, memory.result(other.capacity * 8));
   ASSIGN_OR_RETURN(found_other.data, memory.result(other.capacity * 8));

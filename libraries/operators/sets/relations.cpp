@@ -29,9 +29,9 @@ const char* keep_name(Keep keep) {
   return names[static_cast<size_t>(keep)];
 }
 
-// Numbers of the rows to keep, ascending.
-uint32_t build_keep(ptx::Module& module, std::string_view name, const JoinShape& shape, JoinTable::Kind kind,
-                    Keep keep) {
+// Numbers of the rows to keep, ascending. counts: only how many there are.
+uint32_t build_keep(ptx::Module& module, std::string_view name, const JoinShape& shape, JoinTable::Kind kind, Keep keep,
+                    bool counts) {
   Builder b(module, std::string(name));
   b.set_block_size(block_threads);
   SideCode left = side_code(b, "left", shape, shape.left_single),
@@ -75,10 +75,11 @@ uint32_t build_keep(ptx::Module& module, std::string_view name, const JoinShape&
   const BlockSum sum = count_kept(b, t, masks, relation_warps, shared, 16);
   Reg<U64> before = look_back(b, t, tile, tiles, sum.total, b.ld_param(words_at), b.ld_param(total_at), At(shared, 8));
   Reg<U64> out = b.add(b.ld_param(out_at), b.shl(b.add(before, b.cvt<U64>(sum.before)), 2));
-  for_kept(b, t, masks, b.constant<U32>(0), [&](size_t k, Reg<U32> position, Reg<Pred> writes) {
-    const At to = element_at(b, out, position, 4);
-    store_if<U32>(b, writes, Space::global, to, rows[k]);
-  });
+  if (!counts)
+    for_kept(b, t, masks, b.constant<U32>(0), [&](size_t k, Reg<U32> position, Reg<Pred> writes) {
+      const At to = element_at(b, out, position, 4);
+      store_if<U32>(b, writes, Space::global, to, rows[k]);
+    });
   b.bra(next);
   b.bind(done);
   b.ret();
@@ -235,31 +236,39 @@ Result<Relation> keep_rows(Library& library, const Relation& relation, const Rel
   const uint64_t n = relation[0].capacity;
   if (n == 0) return gather(library, relation, 0, false, 0, memory);
   const uint64_t tiles = tiles_for(n, relation_tile_rows), zero_bytes = 256 + tiles * 8;
-  ASSIGN_OR_RETURN(Address rows, memory.temporary(n * 4));
   ASSIGN_OR_RETURN(Address zeroed, memory.temporary(zero_bytes));
   ASSIGN_OR_RETURN(device::Mapped total, memory.mapped(8));
-  RETURN_IF_ERROR(library.device().fill(zeroed, 0, zero_bytes));
   JoinShape shape;
   JoinTable table;
-  Arguments a;
   const KeyLayout layout = layout_keys(other);
   shape.key = layout.shape;
   shape.left_single.assign(other.size(), false);
   shape.right_single = shape.left_single;
   Side left{other, shape.left_single, other[0].capacity}, probe{relation, shape.right_single, n};
   ASSIGN_OR_RETURN(table, build_join(library, shape, layout, left, 0, memory));
-  add(a, left);
-  add(a, probe);
-  add(a, table);
-  const std::string name = std::string("relation_") + keep_name(keep) +
-                           (table.kind == JoinTable::direct ? "direct_" : "hash_") + shape.name();
-  ASSIGN_OR_RETURN(const Kernel* kernel, library.kernel(name, [&](ptx::Module& m, std::string_view n) {
-    return build_keep(m, n, shape, table.kind, keep);
-  }));
-  a.add(zeroed).add(zeroed + 256).add(rows).add(total.address);
-  RETURN_IF_ERROR(library.launch(*kernel, library.grid(*kernel, tiles), a, n * 5));
-  RETURN_IF_ERROR(library.device().synchronize());
-  return gather(library, relation, rows, false, *static_cast<const volatile uint64_t*>(total.host), memory);
+  uint64_t count = n;
+  Address rows = 0;
+  for (const bool counts : {true, false}) {
+    if (counts && !memory.counts_first(n * 4)) continue;
+    if (!counts) {
+      ASSIGN_OR_RETURN(rows, memory.temporary(count * 4));
+    }
+    RETURN_IF_ERROR(library.device().fill(zeroed, 0, zero_bytes));
+    const std::string name = std::string(counts ? "relation_count_" : "relation_") + keep_name(keep) +
+                             (table.kind == JoinTable::direct ? "direct_" : "hash_") + shape.name();
+    ASSIGN_OR_RETURN(const Kernel* kernel, library.kernel(name, [&](ptx::Module& m, std::string_view called) {
+      return build_keep(m, called, shape, table.kind, keep, counts);
+    }));
+    Arguments a;
+    add(a, left);
+    add(a, probe);
+    add(a, table);
+    a.add(zeroed).add(zeroed + 256).add(rows).add(total.address);
+    RETURN_IF_ERROR(library.launch(*kernel, library.grid(*kernel, tiles), a, n * 5));
+    RETURN_IF_ERROR(library.device().synchronize());
+    count = *static_cast<const volatile uint64_t*>(total.host);
+  }
+  return gather(library, relation, rows, false, count, memory);
 }
 
 }  // namespace

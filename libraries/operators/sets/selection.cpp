@@ -6,7 +6,10 @@
 // It reads the element where its bit is set and writes it there; the warp's writes of one word are neighbours.
 // Bytes per row: the mask once, its bits twice, every column once, and what is kept of it once.
 // On an H200, half of 100 million rows of one column of 8 bytes kept, a look-back over the tiles took 0.44 ms: docs/measurements/relations.tsv.
-// Leaves out: results of the kept rows' size (the count is not waited for, so that room is made for all rows).
+// Room is made for all rows, since the count is not waited for; where memory does not allow that, the host sums the counts of the blocks first.
+#include <algorithm>
+#include <numeric>
+
 #include "libraries/operators/fragments.h"
 #include "libraries/operators/operators.h"
 
@@ -220,20 +223,23 @@ Result<Relation> select(Library& library, const Relation& relation, const Vector
   ASSIGN_OR_RETURN(device::Mapped total, memory.mapped(8));
   Address bits = 0, blocks = 0, firsts = 0;
   uint32_t grid = 0;  // of all launches, which have the same ranges
+  uint64_t room = n;
   for (size_t first = 0; first < out.size(); first += most_columns) {
+    const std::span<Vector> some = std::span(out).subspan(first, std::min(most_columns, out.size() - first));
+    if (n == 0) {
+      for (Vector& v : some) {
+        ASSIGN_OR_RETURN(v.data, memory.result(0));
+      }
+      continue;
+    }
     std::vector<uint32_t> widths;
     std::string name = "relation_select";
-    std::vector<Address> from_to;
     uint64_t row_bytes = 0;
-    for (Vector& v : std::span(out).subspan(first, std::min(most_columns, out.size() - first))) {
+    for (const Vector& v : some) {
       widths.push_back(width(v.type));
       row_bytes += widths.back();
       name += fmt::format("_{}", widths.back());
-      from_to.push_back(v.data);
-      ASSIGN_OR_RETURN(v.data, memory.result(n * widths.back()));
-      from_to.push_back(v.data);
     }
-    if (n == 0) continue;
     ASSIGN_OR_RETURN(const Kernel* kernel, library.kernel(name, [&](ptx::Module& module, std::string_view called) {
       return build_select(module, called, widths);
     }));
@@ -246,10 +252,20 @@ Result<Relation> select(Library& library, const Relation& relation, const Vector
       Arguments p;
       p.add(n).add(m[0].data).add(bits).add(blocks).add(firsts);
       RETURN_IF_ERROR(library.launch(*pack, grid, p, n));
+      if (std::any_of(out.begin(), out.end(),
+                      [&](const Vector& v) { return memory.counts_first(n * width(v.type)); })) {
+        std::vector<uint32_t> counts(grid);
+        RETURN_IF_ERROR(library.device().copy_to_host(counts.data(), blocks, uint64_t{grid} * 4));
+        room = std::accumulate(counts.begin(), counts.end(), uint64_t{0});
+      }
     }
     Arguments a;
     a.add(n).add(bits).add(blocks).add(firsts).add(total.address);
-    for (Address at : from_to) a.add(at);
+    for (Vector& v : some) {
+      const Address from = v.data;
+      ASSIGN_OR_RETURN(v.data, memory.result(room * width(v.type)));
+      a.add(from).add(v.data);
+    }
     RETURN_IF_ERROR(library.launch(*kernel, grid, a, n * row_bytes));
   }
   if (n == 0) return out;

@@ -25,7 +25,7 @@ const char* operation_name(SetOperation operation) {
 }
 
 template <class T>
-uint32_t build_set_set(ptx::Module& module, std::string_view name, SetOperation operation) {
+uint32_t build_set_set(ptx::Module& module, std::string_view name, SetOperation operation, bool counts) {
   Builder b(module, std::string(name));
   b.set_block_size(block_threads);
   MergeCode<T, set_items> merge;
@@ -69,6 +69,7 @@ uint32_t build_set_set(ptx::Module& module, std::string_view name, SetOperation 
   };
   // Element i of the tile's result by thread i modulo their number.
   const auto write_tile = [&](Reg<U64> before, Reg<U32> results) {
+    if (counts) return;
     Reg<U64> place = b.add(before, b.cvt<U64>(t.tid));
     Reg<U64> out = b.mad_lo(place, b.constant<U64>(T::size), b.ld_param(out_at));
     merge.template for_results<T>(
@@ -102,23 +103,33 @@ Result<Relation> sorted_set(Library& library, SetOperation operation, const Rela
   }
   const bool nothing = out.capacity == 0 || (operation == SetOperation::intersect && r.capacity == 0);
   if (nothing) out.capacity = 0;
-  ASSIGN_OR_RETURN(out.data, memory.result(out.capacity * width(l.type)));
-  if (nothing) return Relation{out};
+  if (nothing) {
+    ASSIGN_OR_RETURN(out.data, memory.result(0));
+    return Relation{out};
+  }
   // The difference with nothing is the union with nothing: there is no element of the right column that could be compared.
   if (r.capacity == 0) operation = SetOperation::unite;
   ASSIGN_OR_RETURN(const device::Mapped total, memory.mapped(8));
   ASSIGN_OR_RETURN(const MergePlan plan, find_splits(library, l, r, MergeTile<set_items>::tile, memory));
-  const std::string name = std::string("sorted_") + operation_name(operation) + "_" + type_name(l.type);
-  ASSIGN_OR_RETURN(const Kernel* kernel, library.kernel(name, [&](ptx::Module& to, std::string_view called) {
-    return with_merge_type(l.type, [&]<class T>() { return build_set_set<T>(to, called, operation); });
-  }));
-  Arguments a;
-  add(a, l, r, plan);
-  a.add(total.address).add(out.data);
-  RETURN_IF_ERROR(
-      library.launch(*kernel, library.grid(*kernel, plan.tiles), a, (l.capacity + r.capacity) * width(l.type)));
-  RETURN_IF_ERROR(library.device().synchronize());
-  out.capacity = *static_cast<const volatile uint64_t*>(total.host);
+  for (const bool counts : {true, false}) {  // counts: nothing but how many elements there are
+    if (counts && !memory.counts_first(out.capacity * width(l.type))) continue;
+    if (!counts) {
+      ASSIGN_OR_RETURN(out.data, memory.result(out.capacity * width(l.type)));
+    }
+    const std::string name =
+        std::string(counts ? "sorted_count_" : "sorted_") + operation_name(operation) + "_" + type_name(l.type);
+    ASSIGN_OR_RETURN(const Kernel* kernel, library.kernel(name, [&](ptx::Module& to, std::string_view called) {
+      return with_merge_type(l.type, [&]<class T>() { return build_set_set<T>(to, called, operation, counts); });
+    }));
+    Arguments a;
+    add(a, l, r, plan);
+    a.add(total.address).add(out.data);
+    RETURN_IF_ERROR(
+        library.launch(*kernel, library.grid(*kernel, plan.tiles), a, (l.capacity + r.capacity) * width(l.type)));
+    RETURN_IF_ERROR(library.device().synchronize());
+    out.capacity = *static_cast<const volatile uint64_t*>(total.host);
+    if (counts) RETURN_IF_ERROR(clear_merge(library, plan));
+  }
   return Relation{out};
 }
 

@@ -97,15 +97,22 @@ struct SmallSort {
 };
 Result<SmallSort> sort_few(Library& library, Small kind, Rows& rows, std::span<const Part> parts, Memory& memory) {
   SmallSort out;
-  const uint64_t most = std::min(rows.capacity, small_rows);
+  uint64_t most = std::min(rows.capacity, small_rows), groups = most;
+  if (memory.counts_first(8 * (most + 1)) && (kind != Small::order || rows.size_slot)) {
+    ASSIGN_OR_RETURN(const SmallCount counted, count_small(library, rows, parts, memory));
+    rows = {counted.rows, 0};
+    RETURN_IF_ERROR(check_rows(rows));
+    if (rows.capacity > small_rows) return out;
+    most = std::max<uint64_t>(1, counted.rows), groups = std::max<uint64_t>(1, counted.groups);
+  }
   if (kind != Small::unique) {
     ASSIGN_OR_RETURN(out.results.rows, memory.result(8 * most));
   }
   if (kind != Small::order) {
-    ASSIGN_OR_RETURN(out.results.first, memory.result(8 * most));
+    ASSIGN_OR_RETURN(out.results.first, memory.result(8 * groups));
   }
   if (kind == Small::groups) {
-    ASSIGN_OR_RETURN(out.results.offsets, memory.result(8 * (most + 1)));
+    ASSIGN_OR_RETURN(out.results.offsets, memory.result(8 * (groups + 1)));
   }
   ASSIGN_OR_RETURN(device::Mapped found, memory.mapped(16));
   out.results.found = found.address;
@@ -141,9 +148,20 @@ Result<Vector> top(Library& library, std::span<const Vector> columns, std::span<
     out.capacity = std::min(n, most);
     return out;
   };
+  // The order of all n rows is no result where fewer are wanted; these are copied from it.
+  Scratch scratch(memory);
+  const bool sorts_apart = most < rows.capacity && memory.counts_first(8 * rows.capacity);
+  Memory& of_sort = sorts_apart ? static_cast<Memory&>(scratch) : memory;
+  const auto first_sorted = [&](Address data, uint64_t n) -> Result<Vector> {
+    const uint64_t count = std::min(n, most);
+    if (!sorts_apart || count == 0) return first(data, n);
+    ASSIGN_OR_RETURN(const Address copied, memory.result(8 * count));
+    RETURN_IF_ERROR(library.device().copy(copied, data, 8 * count));
+    return first(copied, n);
+  };
   const bool select_always = most < UINT64_MAX && library.options.top == Options::Top::select;
   const bool small = try_small(library, rows, parts) && !select_always;
-  if (small && rows.capacity <= small_rows) {
+  if (small && rows.capacity <= small_rows && !memory.counts_first(8 * rows.capacity)) {
     // Nothing to wait for: where the number of rows is on the device, it stays there.
     SmallResults results{.most = most};
     ASSIGN_OR_RETURN(results.rows, memory.result(8 * rows.capacity));
@@ -156,8 +174,8 @@ Result<Vector> top(Library& library, std::span<const Vector> columns, std::span<
     return out;
   }
   if (small) {
-    ASSIGN_OR_RETURN(SmallSort few, sort_few(library, Small::order, rows, parts, memory));
-    if (few.done) return first(few.results.rows, rows.capacity);
+    ASSIGN_OR_RETURN(SmallSort few, sort_few(library, Small::order, rows, parts, of_sort));
+    if (few.done) return first_sorted(few.results.rows, rows.capacity);
   }
   if (most < UINT64_MAX && library.options.top != Options::Top::sort && parts.size() <= small_parts) {
     std::vector<Part> none;
@@ -171,8 +189,8 @@ Result<Vector> top(Library& library, std::span<const Vector> columns, std::span<
   }
   ASSIGN_OR_RETURN(uint64_t n, find_bounds(library, rows, parts, memory));
   if (n == 0) return empty_vector(memory);
-  ASSIGN_OR_RETURN(Sorted sorted, sort_rows(library, pack_words(parts), n, false, 0, memory));
-  return first(sorted.rows, n);
+  ASSIGN_OR_RETURN(Sorted sorted, sort_rows(library, pack_words(parts), n, false, 0, of_sort));
+  return first_sorted(sorted.rows, n);
 }
 
 Result<Groups> group(Library& library, std::span<const Vector> columns, Memory& memory) {
@@ -199,14 +217,13 @@ Result<Groups> group(Library& library, std::span<const Vector> columns, Memory& 
   std::vector<Part> none;  // an ascending column and a hash table need no bounds
   const bool needs_bounds = !hash && !is_ascending(columns);
   ASSIGN_OR_RETURN(uint64_t n, find_bounds(library, rows, needs_bounds ? parts : none, memory));
-  ASSIGN_OR_RETURN(out.rows.offsets, memory.result(8 * (n + 1)));
   if (n == 0) {
+    ASSIGN_OR_RETURN(out.rows.offsets, memory.result(8));
     RETURN_IF_ERROR(library.device().fill(out.rows.offsets, 0, 8));
     ASSIGN_OR_RETURN(out.keys, empty_vector(memory));
     ASSIGN_OR_RETURN(out.rows.elements, empty_vector(memory));
     return out;
   }
-  ASSIGN_OR_RETURN(Address keys, memory.result(8 * n));
   Sorted sorted;
   if (is_ascending(columns)) {
     ASSIGN_OR_RETURN(sorted, take_ascending(library, columns[0], n, memory));
@@ -215,9 +232,9 @@ Result<Groups> group(Library& library, std::span<const Vector> columns, Memory& 
   } else {
     ASSIGN_OR_RETURN(sorted, sort_rows(library, pack_words(parts), n, true, run_words(n), memory));
   }
-  ASSIGN_OR_RETURN(out.rows.count,
-                   find_runs(library, sorted, parts, n, keys, out.rows.offsets, memory));
-  finish(keys, sorted.rows, n);
+  ASSIGN_OR_RETURN(const Runs runs, find_runs(library, sorted, parts, n, memory));
+  out.rows.offsets = runs.offsets, out.rows.count = runs.count;
+  finish(runs.first, sorted.rows, n);
   out.keys.ascending = out.rows.elements.ascending = is_ascending(columns);
   return out;
 }
@@ -239,15 +256,15 @@ Result<Vector> unique(Library& library, const Vector& column, Memory& memory) {
   if (is_ascending({&column, 1})) parts.clear();
   ASSIGN_OR_RETURN(uint64_t n, find_bounds(library, rows, parts, memory));
   if (n == 0) return empty_vector(memory);
-  ASSIGN_OR_RETURN(Address out, memory.result(8 * n));
+  Scratch scratch(memory);  // the rows in order are no result
   Sorted sorted;
   if (is_ascending({&column, 1})) {
-    ASSIGN_OR_RETURN(sorted, take_ascending(library, column, n, memory));
+    ASSIGN_OR_RETURN(sorted, take_ascending(library, column, n, scratch));
   } else {
-    ASSIGN_OR_RETURN(sorted, sort_rows(library, pack_words(parts), n, true, run_words(n), memory));
+    ASSIGN_OR_RETURN(sorted, sort_rows(library, pack_words(parts), n, true, run_words(n), scratch));
   }
-  ASSIGN_OR_RETURN(uint64_t count, first_rows(library, sorted, parts, n, out, memory));
-  return finish(out, count, n);
+  ASSIGN_OR_RETURN(const Places found, first_rows(library, sorted, parts, n, memory));
+  return finish(found.data, found.count, n);
 }
 
 }  // namespace rndn::operators

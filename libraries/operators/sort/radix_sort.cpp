@@ -473,10 +473,17 @@ Result<Sorted> by_radix(Library& library, std::span<const Word> words, uint64_t 
   ASSIGN_OR_RETURN(out.rows, memory.result(8 * n));
   ASSIGN_OR_RETURN(out.words, memory.temporary(8 * scan_words + 2 * status_bytes));
   Address status[2] = {out.words + 8 * scan_words, out.words + 8 * scan_words + status_bytes};
-  Address key_buffers[2], row_buffers[2];
-  for (int k = 0; k < 2; ++k) {
-    ASSIGN_OR_RETURN(key_buffers[k], memory.temporary((any_wide ? 8 : 4) * n));
-    ASSIGN_OR_RETURN(row_buffers[k], memory.temporary(4 * n));
+  // Sweeps read and write them by turns; the first reads no rows, the last writes none here, and keys only where they are wanted.
+  uint32_t all_sweeps = 0;
+  for (const Word& w : words) all_sweeps += w.digits();
+  Address key_buffers[2] = {}, row_buffers[2] = {};
+  for (const uint32_t k : {0u, 1u}) {
+    if (k == 0 || keys || all_sweeps > 1) {
+      ASSIGN_OR_RETURN(key_buffers[k], memory.temporary((any_wide ? 8 : 4) * n));
+    }
+    if (all_sweeps > 2 - k) {
+      ASSIGN_OR_RETURN(row_buffers[k], memory.temporary(4 * n));
+    }
   }
   uint32_t sweeps = 0;  // so far
   for (size_t w = 0; w < words.size(); ++w) {

@@ -313,7 +313,7 @@ uint32_t build_small(ptx::Module& module, std::string_view name, Small kind) {
   const auto store_at = [&](Param data, Reg<Pred> when, Reg<U32> index, Reg<U32> value) {
     store_if<U64>(b, when, Space::global, At(element_address(b, b.ld_param(data), index, 8)), b.cvt<U64>(value));
   };
-  if (kind != Small::unique)
+  if (kind == Small::order || kind == Small::groups)
     for (uint32_t i = 0; i < small_items; ++i) store_at(p_rows, e.inside[i], b.add(e.position, 32 * i), e.row[i]);
   if (kind == Small::order) {
     b.bind(leave);
@@ -345,7 +345,7 @@ uint32_t build_small(ptx::Module& module, std::string_view name, Small kind) {
   for (uint32_t i = 0; i < small_items; ++i) {
     Reg<U32> position = b.add(e.position, 32 * i);
     Reg<U32> own = b.add(run, b.popc(b.and_(votes[i], e.lanes_before)));
-    store_at(p_first, starts[i], own, kind == Small::unique ? position : e.row[i]);
+    if (kind != Small::count) store_at(p_first, starts[i], own, kind == Small::unique ? position : e.row[i]);
     if (kind == Small::groups) store_at(p_offsets, starts[i], own, position);
     b.add(run, b.popc(votes[i]), run);
   }
@@ -358,7 +358,7 @@ uint32_t build_small(ptx::Module& module, std::string_view name, Small kind) {
 }
 
 Library::Row small_sort(Small kind) {
-  static constexpr const char* names[] = {"small_order", "small_groups", "small_unique"};
+  static constexpr const char* names[] = {"small_order", "small_groups", "small_unique", "small_count"};
   return {names[static_cast<size_t>(kind)],
           [kind](ptx::Module& m, std::string_view entry) { return build_small(m, entry, kind); }};
 }
@@ -382,6 +382,14 @@ Result<void> sort_small(Library& library, Small kind, const Rows& rows, std::spa
   }
   ASSIGN_OR_RETURN(const Kernel* kernel, library.kernel(small_sort(kind)));
   return library.launch(*kernel, 1, a);
+}
+
+Result<SmallCount> count_small(Library& library, const Rows& rows, std::span<const Part> parts, Memory& memory) {
+  ASSIGN_OR_RETURN(const device::Mapped found, memory.mapped(16));
+  RETURN_IF_ERROR(sort_small(library, Small::count, rows, parts, {.found = found.address}));
+  RETURN_IF_ERROR(library.device().synchronize());
+  const uint64_t* words = static_cast<const uint64_t*>(found.host);
+  return SmallCount{words[0], words[1]};
 }
 
 }  // namespace rndn::operators

@@ -13,6 +13,7 @@ enum class Small : uint8_t {
   order,   // rows
   groups,  // rows, first, offsets
   unique,  // first: the rows that are the first of their value, ascending
+  count,   // none: how many groups there are
 };
 
 // Results are for at most small_rows rows (rows, first: i64; offsets: u64, one more); those that the kind does not name are 0.
@@ -26,5 +27,11 @@ struct SmallResults {
 // Queues the sort. When the device turns out to have more rows than small_rows, nothing but their number is written.
 Result<void> sort_small(Library& library, Small kind, const Rows& rows, std::span<const Part> parts,
                         const SmallResults& results);
+
+// For results that are to be as long as they need to be (Memory::most_unknown). Waits.
+struct SmallCount {
+  uint64_t rows = 0, groups = 0;  // groups: of at most small_rows rows
+};
+Result<SmallCount> count_small(Library& library, const Rows& rows, std::span<const Part> parts, Memory& memory);
 
 }  // namespace rndn::operators

@@ -85,25 +85,34 @@ Result<Cells> unique_cells(Library& library, const Cells& cells, Memory& memory)
   Cells out{.count = cells.count};
   out.elements.type = Type::i64;
   ASSIGN_OR_RETURN(out.offsets, memory.result(8 * (cells.count + 1)));
-  ASSIGN_OR_RETURN(out.elements.data, memory.result(8 * std::max<uint64_t>(n, 1)));
   if (n == 0) {
+    ASSIGN_OR_RETURN(out.elements.data, memory.result(8));
     RETURN_IF_ERROR(library.device().fill(out.offsets, 0, 8 * (cells.count + 1)));
     return out;
   }
   Part cell{.source = Source::cell, .data = cells.offsets, .extra = cells.count, .low = 0, .high = cells.count - 1};
   std::vector<Part> parts{cell, make_part(cells.elements, true)};
-  ASSIGN_OR_RETURN(Address rows, memory.temporary(8 * n));
+  Scratch scratch(memory);
+  Address rows = 0;
   uint64_t found = 0;
   if (n <= small_rows) {
+    uint64_t room = n;
+    if (memory.counts_first(8 * n)) {
+      ASSIGN_OR_RETURN(const SmallCount counted, count_small(library, {n, 0}, parts, memory));
+      room = counted.groups;
+    }
+    ASSIGN_OR_RETURN(rows, memory.temporary(8 * room));
     ASSIGN_OR_RETURN(device::Mapped sizes, memory.mapped(16));
     RETURN_IF_ERROR(sort_small(library, Small::unique, {n, 0}, parts, {.first = rows, .found = sizes.address}));
     RETURN_IF_ERROR(library.device().synchronize());
     found = static_cast<const uint64_t*>(sizes.host)[1];
   } else {
     RETURN_IF_ERROR(find_bounds(library, {n, 0}, parts, memory));
-    ASSIGN_OR_RETURN(Sorted sorted, sort_rows(library, pack_words(parts), n, true, run_words(n), memory));
-    ASSIGN_OR_RETURN(found, first_rows(library, sorted, parts, n, rows, memory));
+    ASSIGN_OR_RETURN(Sorted sorted, sort_rows(library, pack_words(parts), n, true, run_words(n), scratch));
+    ASSIGN_OR_RETURN(const Places first, first_rows(library, sorted, parts, n, scratch));
+    rows = first.data, found = first.count;
   }
+  ASSIGN_OR_RETURN(out.elements.data, memory.result(8 * found));
   ASSIGN_OR_RETURN(const Kernel* kernel, library.kernel("cell_positions", build_positions));
   Arguments a;
   a.add(rows).add(found).add(out.elements.data).add(cells.offsets).add(cells.count).add(out.offsets);

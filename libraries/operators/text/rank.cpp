@@ -45,6 +45,7 @@ class Reused final : public Memory {
   }
   Result<Address> result(uint64_t bytes) override { return temporary(bytes); }
   Result<device::Mapped> mapped(uint64_t bytes) override { return from_.mapped(bytes); }
+  uint64_t most_unknown() const override { return from_.most_unknown(); }
 
  private:
   struct Piece {
@@ -261,8 +262,10 @@ Result<Ranks> rank(Library& library, const Strings& strings, Memory& memory) {
   out.of = {.type = Type::u32, .capacity = n};
   out.first = {.type = Type::i64};
   ASSIGN_OR_RETURN(out.of.data, memory.result(4 * std::max<uint64_t>(n, 1)));
-  ASSIGN_OR_RETURN(out.first.data, memory.result(8 * std::max<uint64_t>(n, 1)));
-  if (n == 0) return out;
+  if (n == 0) {
+    ASSIGN_OR_RETURN(out.first.data, memory.result(8));
+    return out;
+  }
 
   Reused work(memory), kept[2] = {Reused(memory), Reused(memory)};
   RankRound round{.size = n, .handles = strings.handles};
@@ -305,7 +308,7 @@ Result<Ranks> rank(Library& library, const Strings& strings, Memory& memory) {
 
     ASSIGN_OR_RETURN(const Address runs, work.temporary(4 * round.size));
     ASSIGN_OR_RETURN(const uint64_t run_count,
-                     number_runs(library, sorted.rows, differs, sorted.words, round.size, runs, 0, work));
+                     number_runs(library, sorted.rows, differs, sorted.words, round.size, runs, work));
     if (run_count == round.size) break;
     ASSIGN_OR_RETURN(const Address open, work.temporary(run_count));
     RETURN_IF_ERROR(library.device().fill(open, 0, run_count));
@@ -315,9 +318,9 @@ Result<Ranks> rank(Library& library, const Strings& strings, Memory& memory) {
     Arguments m;
     m.add(round.size).add(sorted.rows).add(runs).add(open).add(marks);
     RETURN_IF_ERROR(rank_launch(library, {"text_mark", build_mark}, round.size, m, 14));
-    ASSIGN_OR_RETURN(const Address list, work.temporary(8 * round.size));
-    ASSIGN_OR_RETURN(const uint64_t left,
-                     flagged_places(library, marks, sorted.words + 8 * run_words(round.size), round.size, list, work));
+    ASSIGN_OR_RETURN(const Places list,
+                     flagged_places(library, marks, sorted.words + 8 * run_words(round.size), round.size, work));
+    const uint64_t left = list.count;
     if (left == 0) break;
     word = word_of(lowest);
 
@@ -329,7 +332,7 @@ Result<Ranks> rank(Library& library, const Strings& strings, Memory& memory) {
       ASSIGN_OR_RETURN(*array, pool.temporary(4 * left));
     }
     Arguments a;
-    a.add(left).add(list).add(sorted.rows).add(round.handles).add(runs).add(round.rows);
+    a.add(left).add(list.data).add(sorted.rows).add(round.handles).add(runs).add(round.rows);
     a.add(round.places).add(next.handles).add(next.runs).add(next.rows).add(next.places);
     const bool all = round.rows == 0;
     RETURN_IF_ERROR(rank_launch(library, next_kernel(all), left, a, all ? 48 : 56));
@@ -338,8 +341,8 @@ Result<Ranks> rank(Library& library, const Strings& strings, Memory& memory) {
   }
   ASSIGN_OR_RETURN(const Address scan, memory.temporary(8 * run_words(n)));
   RETURN_IF_ERROR(library.device().fill(scan, 0, 8 * run_words(n)));
-  ASSIGN_OR_RETURN(out.first.capacity,
-                   number_runs(library, order, starts, scan, n, out.of.data, out.first.data, memory));
+  ASSIGN_OR_RETURN(const Places first, first_of_runs(library, order, starts, scan, n, out.of.data, memory));
+  out.first.data = first.data, out.first.capacity = first.count;
   out.of.min = out.first.min = 0;
   out.of.max = static_cast<int64_t>(out.first.capacity) - 1;
   out.first.max = static_cast<int64_t>(n) - 1;

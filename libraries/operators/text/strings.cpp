@@ -208,8 +208,8 @@ Result<Vector> not_ascii(Library& library, const Strings& strings, Memory& memor
                               {strings.handles, strings.pad, flags}, 9));
   ASSIGN_OR_RETURN(const Address scan, memory.temporary(8 * run_words(n)));
   RETURN_IF_ERROR(library.device().fill(scan, 0, 8 * run_words(n)));
-  ASSIGN_OR_RETURN(out.data, memory.result(8 * n));
-  ASSIGN_OR_RETURN(out.capacity, flagged_places(library, flags, scan, n, out.data, memory));
+  ASSIGN_OR_RETURN(const Places others, flagged_places(library, flags, scan, n, memory));
+  out.data = others.data, out.capacity = others.count;
   return out;
 }
 
