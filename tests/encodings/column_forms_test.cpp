@@ -3,9 +3,12 @@
 #include <gtest/gtest.h>
 
 #include <cstring>
+#include <random>
+#include <set>
 #include <vector>
 
 #include "runtime/memory/column_forms.h"
+#include "tests/operators/support.h"
 
 namespace rndn::runtime {
 namespace {
@@ -132,6 +135,79 @@ TEST(ColumnForms, AreKeptWithTheirColumn) {
   column = column_of(BasicType::i64, values_of<int64_t>(1, 1, 60));
   (void)forms.of(column, {}, Encode::packed, nullptr);
   EXPECT_TRUE(kept.expired());
+}
+
+// Elements with missing ones among them (which are zeros), and where these are: every type in every form, restored on the host and by kernels.
+struct Nullable {
+  Column column;
+  std::vector<std::byte> plain;  // what is to be restored
+};
+Nullable nullable(BasicType type, uint64_t rows, uint64_t seed) {
+  std::mt19937_64 random(seed);
+  const bool text = hir::is_text(type);
+  Nullable out{.column = text ? data::make_column(type, rows, data::Encoding::dictionary, 1)
+                              : data::make_column(type, rows),
+               .plain = {}};
+  Column& c = out.column;
+  c.validity = data::zeros(rows);
+  if (text) {
+    c.dictionary = std::make_shared<data::Dictionary>();
+    for (const char* value : {"", "one", "two", "three"}) c.dictionary->values.emplace_back(value);
+  }
+  const uint32_t bytes = encodings::plain_bytes(type);
+  out.plain.resize(rows * bytes);
+  for (uint64_t i = 0; i < rows; ++i) {
+    if (random() % 4 == 0) continue;
+    c.validity->data()[i] = std::byte{1};
+    uint64_t x = text ? random() % 4 : type == BasicType::boolean ? 1 : 1 + random() % 20;
+    const double decimal = static_cast<double>(x) / 4;
+    if (type == BasicType::f64 || type == BasicType::complex) std::memcpy(&x, &decimal, 8);
+    std::memcpy(out.plain.data() + i * bytes, &x, std::min<size_t>(8, bytes));
+    std::memcpy(c.data->data() + i * c.width, &x, std::min<size_t>(8, c.width));
+  }
+  data::compute_statistics(c);
+  return out;
+}
+
+TEST(ColumnForms, MissingValues) {
+  constexpr BasicType types[] = {
+#define BASIC_TYPE(id, ...) BasicType::id,
+#include "frontend/types.def"
+#undef BASIC_TYPE
+  };
+  std::set<std::string> forms;
+  for (const char* target : operators::test::targets) {
+    operators::test::Bench bench(target);
+    const auto check = [&](const Column& c, BasicType type, const std::vector<std::byte>& plain, Encode encode) {
+      const ColumnForm f = form_of(c, {}, encode, nullptr);
+      const std::byte* from = f.bytes ? f.bytes->data() : c.data->data();
+      const uint64_t size = encodings::find(f.stored).bytes(type, f.stored, c.rows);
+      std::vector<std::byte> back(plain.size());
+      encodings::find(f.stored).restore(type, f.stored, from, c.rows, back.data());
+      const std::string what = fmt::format("{} as {}, {} rows", hir::row(type).name, encodings::text(f.stored), c.rows);
+      EXPECT_TRUE(back == plain) << what;
+      operators::Vector there{.capacity = c.rows};
+      there.data = *bench.memory->result(std::max<uint64_t>(1, size));
+      ASSERT_TRUE(bench.device->copy_to_device(there.data, from, size).ok());
+      const auto got = bench.sql->decode(there, type, f.stored, *bench.memory);
+      ASSERT_TRUE(got.ok()) << got.error().message;
+      back.assign(plain.size(), std::byte{0xFF});
+      ASSERT_TRUE(bench.device->copy_to_host(back.data(), got->data, back.size()).ok());
+      EXPECT_TRUE(back == plain) << what << ", " << target;
+      forms.insert(encodings::text(f.stored));
+    };
+    for (const BasicType type : types)
+      for (const uint64_t rows : {0, 1, 31, 1023, 1025})
+        for (const Encode encode : {Encode::plain, Encode::narrow, Encode::packed}) {
+          const Nullable n = nullable(type, rows, rows + static_cast<uint64_t>(type));
+          check(n.column, type, n.plain, encode);
+          const Column valid = data::validity_of(n.column);
+          const std::vector<std::byte> flags(valid.data->data(), valid.data->data() + rows);
+          check(valid, BasicType::boolean, flags, encode);
+        }
+  }
+  for (const char* met : {"plain", "narrow_u8", "packed_1", "packed_2", "packed_5", "packed_9_e2"})
+    EXPECT_TRUE(forms.contains(met)) << met;
 }
 
 // What --encode may be: every encoding that there is, and `auto`.
