@@ -4,17 +4,18 @@
 //
 // What differs from TPC-H: customers, suppliers and parts are fewer (parts grow with log2 of the
 // scale, the part keys of lines with its natural logarithm); suppliers of lines are drawn from all;
-// cities are nine letters of the nation and a digit; dates are a table of their own, 1992-01-01 to
-// 1998-12-30. Below scale 1 all tables but the dates shrink in proportion.
+// cities are nine letters of the nation and a digit; colors are those of a whole shuffle; dates are a
+// table of their own, 1992-01-01 to 1998-12-30, whose days of the week are one ahead of the
+// calendar's and whose flag of a month's last day is set on all others, as the benchmark has it. Below scale 1 all tables but the dates shrink in proportion.
 //
-// Cost: as TPC-H's columns. Left out: the benchmark's files (*.tbl) and its fifth table's other
-// lengths below scale 1.
+// Cost: as TPC-H's columns. Left out: the fifth table's other lengths below scale 1.
 #include "ssb/source.h"
 
 #include <array>
 #include <chrono>
 #include <cmath>
 #include <cstring>
+#include <numeric>
 
 #include "tpch/recipe.h"
 #include "tpch/source.h"
@@ -42,7 +43,7 @@ constexpr std::array<std::string_view, 5> season_names = {"Winter", "Spring", "S
                                                           "Christmas"};
 
 struct Day {
-  int64_t year, month, day, of_year, weekday;  // weekday from 0, Sunday
+  int64_t year, month, day, of_year, weekday;  // weekday from 0, called Sunday
   bool is_last_of_month;
 
   explicit Day(int64_t since_1970) {
@@ -53,7 +54,7 @@ struct Day {
     month = static_cast<unsigned>(date.month());
     day = static_cast<unsigned>(date.day());
     of_year = (at - sys_days(date.year() / January / 1)).count() + 1;
-    weekday = std::chrono::weekday(at).c_encoding();
+    weekday = (std::chrono::weekday(at).c_encoding() + 1) % 7;
     is_last_of_month = date.day() == (date.year() / date.month() / last).day();
   }
   int64_t key() const { return year * 10000 + month * 100 + day; }
@@ -201,20 +202,27 @@ Recipe maker(int parts) {
   };
   return recipe;
 }
-// Colours of TPC-H's name, from the first to before the last.
+// Colors of a shuffle of them all, from the first to before the last: a byte each.
 Recipe part_name(int first, int last) {
-  Recipe recipe = same(tpch::ColumnId::p_name);
+  const uint32_t colors = static_cast<uint32_t>(tpch::part_colors.size());
+  Recipe recipe = by_row([=](uint64_t row) {
+    std::array<uint8_t, 256> order;
+    std::iota(order.begin(), order.begin() + colors, uint8_t{0});
+    uint32_t at = Stream{709314158, colors}.at(row);
+    for (uint32_t i = 0; i < colors; ++i)
+      std::swap(order[i], order[tpch::scaled(at = tpch::step(at), colors)]);
+    int64_t name = 0;
+    for (int i = first; i < last; ++i) name |= int64_t{order[i]} << 8 * (i - first);
+    return name;
+  });
   recipe.write_text = [=](const Chunk&, int64_t v, char* out) {
-    for (int i = first; i < last; ++i) {
+    for (int i = first; i < last; ++i, v >>= 8) {
       if (i > first) *out++ = ' ';
-      out = append(tpch::part_colors[static_cast<uint64_t>(v) >> 8 * i & 255], out);
+      out = append(tpch::part_colors[v & 255], out);
     }
     return out;
   };
-  if (last == 1) {
-    recipe.range = tpch::part_colors.size();
-    recipe = map(std::move(recipe), [](int64_t v) { return v & 255; });
-  }
+  if (last - first == 1) recipe.range = colors;
   return recipe;
 }
 
@@ -245,15 +253,18 @@ Recipe phone(ColumnId key) {
   recipe.write_text = same(tpch::ColumnId::c_phone).write_text;
   return recipe;
 }
-// 10 to 25 characters.
+// 6 to 24 characters, five to a draw.
 Recipe address(uint32_t seed) {
   Recipe recipe = by_row([](uint64_t row) { return static_cast<int64_t>(row); });
   recipe.write_text = [seed](const Chunk&, int64_t row, char* out) {
     constexpr std::string_view alphabet =
         "0123456789abcdefghijklmnopqrstuvwxyz ABCDEFGHIJKLMNOPQRSTUVWXYZ,";
-    uint32_t at = tpch::step(Stream{seed, 26}.at(static_cast<uint64_t>(row)));
-    for (int64_t left = tpch::bounded(at, 10, 25); left; --left)
-      *out++ = alphabet[tpch::scaled(at = tpch::step(at), alphabet.size())];
+    uint32_t at = tpch::step(Stream{seed, 9}.at(static_cast<uint64_t>(row)));
+    const int64_t length = tpch::bounded(at, 6, 24);
+    for (int64_t i = 0, bits = 0; i < length; ++i, bits >>= 6) {
+      if (i % 5 == 0) bits = tpch::bounded(at = tpch::step(at), 0, 2147483647);
+      *out++ = alphabet[bits & 63];
+    }
     return out;
   };
   return recipe;
@@ -319,51 +330,73 @@ Recipe recipe_of(const data::ColumnSchema& column, const tpch::Sizes& sizes) {
   return made;
 }
 
-Result<std::vector<data::Column>> generate(const std::string& name, double scale,
-                                           std::span<const std::string> columns,
-                                           const data::SourceOptions& options) {
+// The columns of a table; all of them where none is named. The schema outlives the recipe.
+Result<tpch::TableRecipe> table_recipe(const data::TableSchema& table, const data::Schema& schema,
+                                       std::span<const std::string> columns, double scale) {
   const Rows rows(scale);
-  const data::Schema schema = ssb::schema();
-  ASSIGN_OR_RETURN(const data::TableSchema* table, schema.table(name));
-  const bool is_lines = name == "lineorder";
-  if (is_lines) RETURN_IF_ERROR(tpch::check_order_keys(name, rows.sizes, scale));
-  std::vector<Recipe> recipes;
-  for (const std::string& wanted : columns) {
-    ASSIGN_OR_RETURN(const data::ColumnSchema* column, schema.column(*table, wanted));
-    recipes.push_back(recipe_of(*column, rows.sizes));
+  tpch::TableRecipe recipe{.name = table.name,
+                           .scale = scale,
+                           .sizes = rows.sizes,
+                           .driving_rows = rows.driving(table.name)};
+  if (table.name == "lineorder") {
+    RETURN_IF_ERROR(tpch::check_order_keys(table.name, rows.sizes, scale));
+    recipe.rows_of = tpch::count_lines;
+  } else {
+    recipe.rows_of = [](uint64_t, uint64_t count) { return count; };
   }
-  auto lines = [](uint64_t first, uint64_t count) { return tpch::count_lines(first, count); };
-  auto one_each = [](uint64_t, uint64_t count) { return count; };
-  tpch::Extent extent{.table = name, .scale = scale, .driving_rows = rows.driving(name)};
-  if (is_lines)
-    extent.rows = lines;
-  else
-    extent.rows = one_each;
-  return tpch::make_columns(extent, rows.sizes, recipes, false, options.threads, options.progress);
+  for (const std::string& name : columns) {
+    ASSIGN_OR_RETURN(const data::ColumnSchema* column, schema.column(table, name));
+    recipe.columns.push_back(recipe_of(*column, rows.sizes));
+  }
+  if (columns.empty())
+    for (const data::ColumnSchema& column : table.columns)
+      recipe.columns.push_back(recipe_of(column, rows.sizes));
+  return recipe;
 }
 
+// The schema, or the same without foreign keys.
+data::Schema schema_for(const data::Scheme& of) {
+  data::Schema schema = ssb::schema();
+  if (&of == &joins_scheme)
+    for (data::TableSchema& table : schema.tables)
+      for (data::ColumnSchema& column : table.columns)
+        column.foreign_table.clear(), column.foreign_key.clear();
+  return schema;
+}
+
+template <const data::Scheme& of>
 Result<std::unique_ptr<data::TableLoader>> open(std::string_view what,
                                                 const data::SourceOptions& options) {
-  ASSIGN_OR_RETURN(const double scale, tpch::parse_scale("ssb", what));
+  ASSIGN_OR_RETURN(const double scale, tpch::parse_scale(of.name, what));
   auto rows = [scale](const std::string& table) {
     const uint64_t driving = Rows(scale).driving(table);
     return table == "lineorder" ? tpch::count_lines(0, driving) : driving;
   };
-  auto columns = [scale, options](const std::string& table, std::span<const std::string> names) {
-    return generate(table, scale, names, options);
+  auto columns = [scale, options](const std::string& table, std::span<const std::string> names)
+      -> Result<std::vector<data::Column>> {
+    const data::Schema schema = schema_for(of);
+    ASSIGN_OR_RETURN(const data::TableSchema* found, schema.table(table));
+    ASSIGN_OR_RETURN(const tpch::TableRecipe recipe, table_recipe(*found, schema, names, scale));
+    return tpch::make_columns(recipe, options.threads, options.progress);
   };
-  return tpch::make_loader({.name = "ssb", .schema = schema(), .rows = rows, .columns = columns},
+  return tpch::make_loader({.name = of.name, .schema = schema_for(of), .rows = rows, .columns = columns},
                            scale);
 }
 
+template <const data::Scheme& of>
 Result<data::Schema> schema_of(std::string_view what) {
-  RETURN_IF_ERROR(tpch::parse_scale("ssb", what));
-  return schema();
+  RETURN_IF_ERROR(tpch::parse_scale(of.name, what));
+  return schema_for(of);
 }
 
 }  // namespace
 
-const data::Scheme scheme = {.name = "ssb", .form = "ssb:SF", .open = open, .schema = schema_of};
+const data::Scheme scheme = {
+    .name = "ssb", .form = "ssb:SF", .open = open<scheme>, .schema = schema_of<scheme>};
+const data::Scheme joins_scheme = {.name = "ssb-joins",
+                                   .form = "ssb-joins:SF",
+                                   .open = open<joins_scheme>,
+                                   .schema = schema_of<joins_scheme>};
 
 data::Schema schema() {
   data::Schema schema;
@@ -380,6 +413,17 @@ data::Schema schema() {
 #undef KEY
 #undef FOREIGN
   return schema;
+}
+
+Result<void> write_tables(double scale, const std::string& directory, unsigned threads,
+                          bool progress) {
+  const data::Schema schema = ssb::schema();
+  std::vector<tpch::TableRecipe> tables;
+  for (const data::TableSchema& table : schema.tables) {
+    ASSIGN_OR_RETURN(tpch::TableRecipe recipe, table_recipe(table, schema, {}, scale));
+    tables.push_back(std::move(recipe));
+  }
+  return tpch::write_folder("SSB", tables, schema, directory, threads, progress);
 }
 
 }  // namespace rndn::ssb

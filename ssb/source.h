@@ -10,9 +10,16 @@
 
 namespace rndn::ssb {
 
-// The row of the register of sources. A scale factor that is no positive number is wrong usage.
+// Rows of the register of sources. A scale factor that is no positive number is wrong usage.
 extern const data::Scheme scheme;
+// `ssb-joins:SF`: the same tables without declared foreign keys: programs join them by keys.
+extern const data::Scheme joins_scheme;
 
 data::Schema schema();
+
+// Writes the five tables as DIRECTORY/NAME.tbl, as the benchmark's own generator has them, and
+// schema.json, creating the directory. Progress on stderr when it takes longer than a second.
+Result<void> write_tables(double scale, const std::string& directory, unsigned threads = 0,
+                          bool progress = true);
 
 }  // namespace rndn::ssb

@@ -50,12 +50,12 @@ int64_t referenced_row(ColumnId id, int64_t key) {
 }
 
 // Rows of the table before every chunk, and the total.
-std::vector<uint64_t> first_rows(const Extent& extent, unsigned threads) {
+std::vector<uint64_t> first_rows(const TableRecipe& table, unsigned threads) {
   constexpr uint64_t size = Chunk::preferred_rows;
-  std::vector<uint64_t> first((extent.driving_rows + size - 1) / size + 1);
+  std::vector<uint64_t> first((table.driving_rows + size - 1) / size + 1);
   auto count = [&](size_t chunk) {
     const uint64_t from = chunk * size;
-    first[chunk + 1] = extent.rows(from, std::min(size, extent.driving_rows - from));
+    first[chunk + 1] = table.rows_of(from, std::min(size, table.driving_rows - from));
   };
   parallel_for(first.size() - 1, count, threads);
   for (size_t i = 1; i < first.size(); ++i) first[i] += first[i - 1];
@@ -178,11 +178,10 @@ struct Target {
   }
 };
 
-Result<std::vector<Column>> make(const Extent& extent, const Sizes& sizes, std::span<const Recipe> recipes,
-                                 bool needs_pool, unsigned threads, bool progress) {
+Result<std::vector<Column>> make(const TableRecipe& table, unsigned threads, bool progress) {
   std::vector<Target> targets;
-  for (const Recipe& recipe : recipes) targets.push_back({.recipe = &recipe});
-  const std::vector<uint64_t> first = first_rows(extent, threads);
+  for (const Recipe& recipe : table.columns) targets.push_back({.recipe = &recipe});
+  const std::vector<uint64_t> first = first_rows(table, threads);
   const uint64_t rows = first.back();
 
   auto bytes_per_row = [](const Target& t) -> uint64_t {
@@ -195,7 +194,7 @@ Result<std::vector<Column>> make(const Extent& extent, const Sizes& sizes, std::
   double available = static_cast<double>(sysconf(_SC_PHYS_PAGES)) * static_cast<double>(sysconf(_SC_PAGESIZE));
   if (needed > available)
     return world_error("{} columns of table `{}` at scale {} need {:.1f} GB of memory, this machine has {:.1f} GB",
-                       targets.size(), extent.table, extent.scale, needed * 1e-9, available * 1e-9);
+                       targets.size(), table.name, table.scale, needed * 1e-9, available * 1e-9);
 
   // No exception may leave a thread.
   std::atomic<bool> out_of_memory{false};
@@ -225,20 +224,20 @@ Result<std::vector<Column>> make(const Extent& extent, const Sizes& sizes, std::
       targets.size(), [&](size_t i) { guarded([&] { allocate(targets[i]); }); }, threads);
   if (out_of_memory) throw std::bad_alloc();
 
-  std::shared_ptr<const TextPool> pool = needs_pool ? TextPool::get(threads) : nullptr;
+  std::shared_ptr<const TextPool> pool = table.needs_pool() ? TextPool::get(threads) : nullptr;
   {
-    Progress line(fmt::format("generating {}", extent.table), rows, progress);
+    Progress line(fmt::format("generating {}", table.name), rows, progress);
     auto fill = [&](Chunk& chunk, uint64_t number) {
       line.advance(first[number + 1] - first[number]);
       return guarded([&] {
         for (Target& target : targets) target.fill(chunk, number, first[number]);
       });
     };
-    for_each_chunk(sizes, pool.get(), extent.driving_rows, Chunk::preferred_rows, threads, fill);
+    for_each_chunk(table.sizes, pool.get(), table.driving_rows, Chunk::preferred_rows, threads, fill);
   }
   if (out_of_memory) throw std::bad_alloc();
 
-  const Chunk words(sizes, nullptr);
+  const Chunk words(table.sizes, nullptr);
   std::vector<Column> columns;
   for (Target& target : targets) {
     if (target.recipe->range) target.finish_dictionary(words, threads);
@@ -249,7 +248,7 @@ Result<std::vector<Column>> make(const Extent& extent, const Sizes& sizes, std::
   return columns;
 }
 
-Recipe recipe_of(ColumnId id, const data::ColumnSchema& schema, const Sizes& sizes) {
+Recipe column_recipe(ColumnId id, const data::ColumnSchema& schema, const Sizes& sizes) {
   const ColumnInfo& info = column_info(id);
   CHECK(info.name == schema.name, "the schema and the generator disagree about `{}`", schema.name);
   return {.schema = &schema,
@@ -259,6 +258,7 @@ Recipe recipe_of(ColumnId id, const data::ColumnSchema& schema, const Sizes& siz
           },
           .range = value_range(id, sizes),
           .cents = info.form == Form::cents,
+          .reads_pool = info.form == Form::comment || id == ColumnId::s_comment,
           .referenced_row = [id](int64_t key) { return referenced_row(id, key); }};
 }
 
@@ -271,37 +271,53 @@ Result<void> check_order_keys(std::string_view table, const Sizes& sizes, double
   return {};
 }
 
-Result<std::vector<Column>> make_columns(const Extent& extent, const Sizes& sizes, std::span<const Recipe> recipes,
-                                         bool needs_pool, unsigned threads, bool progress) {
+uint64_t TableRecipe::rows() const {
+  constexpr uint64_t part = 1 << 18;
+  std::atomic<uint64_t> all{0};
+  parallel_for((driving_rows + part - 1) / part, [&](size_t i) {
+    const uint64_t first = i * part;
+    all += rows_of(first, std::min(part, driving_rows - first));
+  });
+  return all;
+}
+
+bool TableRecipe::needs_pool() const {
+  return std::any_of(columns.begin(), columns.end(), [](const Recipe& column) { return column.reads_pool; });
+}
+
+Result<TableRecipe> recipe_of(Table table, const data::Schema& schema, std::span<const std::string> names,
+                              double scale) {
+  RETURN_IF_ERROR(check_scale(scale));
+  const data::TableSchema& table_schema = *schema.find(table_name(table));
+  const Sizes sizes(scale);
+  TableRecipe recipe{.name = table_schema.name, .scale = scale, .sizes = sizes, .driving_rows = sizes.driving_rows(table)};
+  recipe.rows_of = [table](uint64_t first, uint64_t count) {
+    return table == Table::lineitem ? count_lines(first, count) : table == Table::partsupp ? count * 4 : count;
+  };
+  for (const std::string& name : names) {
+    ASSIGN_OR_RETURN(const data::ColumnSchema* column, schema.column(table_schema, name));
+    const ColumnId id = columns_of(table)[table_schema.position(*column)];
+    recipe.columns.push_back(column_recipe(id, *column, sizes));
+  }
+  return recipe;
+}
+
+Result<std::vector<Column>> make_columns(const TableRecipe& table, unsigned threads, bool progress) {
   try {
-    return make(extent, sizes, recipes, needs_pool, threads, progress);
+    return make(table, threads, progress);
   } catch (const std::bad_alloc&) {
-    return world_error("not enough memory for {} columns of table `{}` at scale {}", recipes.size(), extent.table,
-                       extent.scale);
+    return world_error("not enough memory for {} columns of table `{}` at scale {}", table.columns.size(), table.name,
+                       table.scale);
   }
 }
 
 Result<std::vector<Column>> generate_columns(Table table, std::span<const std::string> names, double scale,
                                              unsigned threads, bool progress) {
-  RETURN_IF_ERROR(check_scale(scale));
   const data::Schema schema = tpch::schema();
-  const data::TableSchema& table_schema = *schema.find(table_name(table));
-  const Sizes sizes(scale);
-  std::vector<Recipe> recipes;
-  bool needs_pool = false;
-  for (const std::string& name : names) {
-    ASSIGN_OR_RETURN(const data::ColumnSchema* column, schema.column(table_schema, name));
-    const ColumnId id = columns_of(table)[table_schema.position(*column)];
-    recipes.push_back(recipe_of(id, *column, sizes));
-    needs_pool |= column_info(id).form == Form::comment || id == ColumnId::s_comment;
-  }
+  ASSIGN_OR_RETURN(const TableRecipe recipe, recipe_of(table, schema, names, scale));
   if (table == Table::orders || table == Table::lineitem)
-    RETURN_IF_ERROR(check_order_keys(table_name(table), sizes, scale));
-  auto rows = [table](uint64_t first, uint64_t count) {
-    return table == Table::lineitem ? count_lines(first, count) : table == Table::partsupp ? count * 4 : count;
-  };
-  return make_columns({.table = table_name(table), .scale = scale, .driving_rows = sizes.driving_rows(table), .rows = rows},
-                      sizes, recipes, needs_pool, threads, progress);
+    RETURN_IF_ERROR(check_order_keys(recipe.name, recipe.sizes, scale));
+  return make_columns(recipe, threads, progress);
 }
 
 }  // namespace rndn::tpch

@@ -16,11 +16,14 @@
 #include "libraries/base/report/progress.h"
 #include "runtime/data/schema.h"
 #include "tpch/generate.h"
+#include "tpch/recipe.h"
 #include "tpch/source.h"
 #include "tpch/workers.h"
 
 namespace rndn::tpch {
 namespace {
+
+using hir::BasicType;
 
 constexpr int64_t first_day = 8035, days = 2557;  // 1992-01-01 and the number of days that occur
 
@@ -64,42 +67,46 @@ char* write_cents(int64_t value, char* out) {
 }
 
 struct TableWriter {
-  std::vector<const ColumnInfo*> infos;
+  std::span<const Recipe> recipes;
   const DateTexts dates;
   const TextPool* pool;
 
   // Room for one row: its texts, and 24 bytes for anything else.
   size_t longest_row() const {
     size_t bytes = 1;
-    for (const ColumnInfo* info : infos) bytes += is_text(info->form) ? Chunk::longest_text : 24;
+    for (const Recipe& recipe : recipes) bytes += hir::is_text(recipe.schema->type) ? Chunk::longest_text : 24;
     return bytes;
   }
 
-  char* write_rows(Chunk& chunk, std::span<const ColumnId> ids, char* out) const {
+  char* write_rows(Chunk& chunk, char* out) const {
+    thread_local std::vector<std::vector<int64_t>> scratch;
+    scratch.resize(std::max(scratch.size(), recipes.size()));
     std::vector<std::span<const int64_t>> columns;
-    for (ColumnId id : ids) columns.push_back(chunk.column(id));
+    for (size_t c = 0; c < recipes.size(); ++c) columns.push_back(recipes[c].values(chunk, scratch[c]));
     const size_t rows = columns[0].size();
     for (size_t row = 0; row < rows; ++row) {
       for (size_t c = 0; c < columns.size(); ++c) {
-        const ColumnInfo& info = *infos[c];
-        int64_t value = columns[c][row];
-        switch (info.form) {
-          case Form::integer: out = write_integer(value, out); break;
-          case Form::cents: out = write_cents(value, out); break;
-          case Form::date:
+        const Recipe& recipe = recipes[c];
+        const int64_t value = columns[c][row];
+        switch (recipe.schema->type) {
+          case BasicType::i32:
+          case BasicType::i64:
+          case BasicType::boolean: out = write_integer(value, out); break;
+          case BasicType::f64: out = recipe.cents ? write_cents(value, out) : write_integer(value, out); break;
+          case BasicType::date:
             std::memcpy(out, dates.text[value - first_day], 10);
             out += 10;
             break;
-          case Form::flag: *out++ = static_cast<char>(value); break;
-          case Form::comment:
+          case BasicType::character: *out++ = static_cast<char>(value); break;
+          default:
+            CHECK(hir::is_text(recipe.schema->type), "{} has no text", recipe.schema->name);
             // The pool is read all over: fetch what rows to come will need.
-            if (row + 8 < rows) {
+            if (recipe.reads_pool && row + 8 < rows) {
               const char* soon = pool->data() + (static_cast<uint64_t>(columns[c][row + 8]) >> 24);
               __builtin_prefetch(soon);
               __builtin_prefetch(soon + 64);
             }
-            [[fallthrough]];
-          default: out = chunk.write_text(info, value, out);
+            out = recipe.write_text(chunk, value, out);
         }
         *out++ = '|';
       }
@@ -109,18 +116,16 @@ struct TableWriter {
   }
 };
 
-bool needs_pool(std::span<const ColumnId> ids) {
-  for (ColumnId id : ids)
-    if (column_info(id).form == Form::comment || id == ColumnId::s_comment) return true;
-  return false;
+// All columns of a table of TPC-H.
+Result<TableRecipe> whole(Table table, const data::Schema& schema, double scale) {
+  std::vector<std::string> names;
+  for (const data::ColumnSchema& column : schema.find(table_name(table))->columns) names.push_back(column.name);
+  return recipe_of(table, schema, names, scale);
 }
 
-Result<void> write_one(Table table, const Sizes& sizes, const TextPool* pool, const std::string& path, unsigned threads,
+Result<void> write_one(const TableRecipe& table, const TextPool* pool, const std::string& path, unsigned threads,
                        Progress& progress) {
-  std::span<const ColumnId> ids = columns_of(table);
-  TableWriter writer{.infos = {}, .dates = {}, .pool = pool};
-  for (ColumnId id : ids) writer.infos.push_back(&column_info(id));
-
+  const TableWriter writer{.recipes = table.columns, .dates = {}, .pool = pool};
   ASSIGN_OR_RETURN(NewFile made, NewFile::create(path));
   const int file = made.descriptor();
 
@@ -133,9 +138,9 @@ Result<void> write_one(Table table, const Sizes& sizes, const TextPool* pool, co
   const size_t longest_row = writer.longest_row();
 
   auto body = [&](Chunk& chunk, uint64_t number) {
-    size_t rows = chunk.rows(table);
+    const size_t rows = table.rows_of(chunk.first(), chunk.count());
     std::unique_ptr<char[]> text = std::make_unique_for_overwrite<char[]>(rows * longest_row);
-    size_t size = writer.write_rows(chunk, ids, text.get()) - text.get();
+    size_t size = writer.write_rows(chunk, text.get()) - text.get();
     off_t at;
     {
       std::unique_lock lock(mutex);
@@ -157,7 +162,7 @@ Result<void> write_one(Table table, const Sizes& sizes, const TextPool* pool, co
       }
       done += static_cast<size_t>(n);
     }
-    progress.advance(chunk.rows(table));
+    progress.advance(rows);
     // After a failure every thread goes on taking turns, without writing, so that none waits for ever.
     return true;
   };
@@ -167,7 +172,7 @@ Result<void> write_one(Table table, const Sizes& sizes, const TextPool* pool, co
     turn_taken.notify_all();
   };
   try {
-    for_each_chunk(sizes, pool, sizes.driving_rows(table), Chunk::preferred_rows, threads, body, give_up);
+    for_each_chunk(table.sizes, pool, table.driving_rows, Chunk::preferred_rows, threads, body, give_up);
   } catch (const std::bad_alloc&) {
     failure = ENOMEM;
   }
@@ -179,48 +184,46 @@ Result<void> write_one(Table table, const Sizes& sizes, const TextPool* pool, co
 }  // namespace
 
 uint64_t row_count(Table table, double scale) {
-  if (!check_scale(scale)) return 0;
-  Sizes sizes(scale);
-  uint64_t driving = sizes.driving_rows(table);
-  if (table == Table::partsupp) return driving * 4;
-  if (table != Table::lineitem) return driving;
-  constexpr uint64_t orders_per_part = 1 << 18;
-  std::atomic<uint64_t> lines{0};
-  auto count = [&](size_t part) {
-    uint64_t first = part * orders_per_part;
-    lines += count_lines(first, std::min(orders_per_part, driving - first));
-  };
-  parallel_for((driving + orders_per_part - 1) / orders_per_part, count);
-  return lines;
+  const data::Schema schema = tpch::schema();
+  const auto recipe = recipe_of(table, schema, {}, scale);
+  return recipe ? recipe->rows() : 0;
 }
 
 Result<void> write_table(Table table, double scale, const std::string& path, unsigned threads, bool progress) {
-  RETURN_IF_ERROR(check_scale(scale));
-  Sizes sizes(scale);
-  std::shared_ptr<const TextPool> pool = needs_pool(columns_of(table)) ? TextPool::get(threads) : nullptr;
-  Progress line(fmt::format("writing {}", path), row_count(table, scale), progress);
-  return write_one(table, sizes, pool.get(), path, threads, line);
+  const data::Schema schema = tpch::schema();
+  ASSIGN_OR_RETURN(const TableRecipe recipe, whole(table, schema, scale));
+  std::shared_ptr<const TextPool> pool = recipe.needs_pool() ? TextPool::get(threads) : nullptr;
+  Progress line(fmt::format("writing {}", path), recipe.rows(), progress);
+  return write_one(recipe, pool.get(), path, threads, line);
 }
 
-Result<void> write_tables(double scale, const std::string& directory, unsigned threads, bool progress) {
-  RETURN_IF_ERROR(check_scale(scale));
+Result<void> write_folder(std::string_view what, std::span<const TableRecipe> tables, const data::Schema& schema,
+                          const std::string& directory, unsigned threads, bool progress) {
   for (size_t slash = directory.find('/', 1); slash != std::string::npos; slash = directory.find('/', slash + 1))
     mkdir(directory.substr(0, slash).c_str(), 0777);
   if (mkdir(directory.c_str(), 0777) != 0 && errno != EEXIST)
     return world_error("cannot create the folder `{}`: {}", directory, std::strerror(errno));
 
+  uint64_t rows = 0;
+  bool needs_pool = false;
+  for (const TableRecipe& table : tables) rows += table.rows(), needs_pool |= table.needs_pool();
+  Progress line(fmt::format("generating {} at scale {}", what, tables[0].scale), rows, progress);
+  std::shared_ptr<const TextPool> pool = needs_pool ? TextPool::get(threads) : nullptr;
+  for (const TableRecipe& table : tables)
+    RETURN_IF_ERROR(write_one(table, pool.get(), fmt::format("{}/{}.tbl", directory, table.name), threads, line));
+  return write_file(directory + "/schema.json", data::schema_text(schema));
+}
+
+Result<void> write_tables(double scale, const std::string& directory, unsigned threads, bool progress) {
   constexpr Table all[] = {Table::region,   Table::nation,   Table::supplier, Table::part,
                            Table::partsupp, Table::customer, Table::orders,   Table::lineitem};
-  uint64_t rows = 0;
-  for (Table table : all) rows += row_count(table, scale);
-  Progress line(fmt::format("generating TPC-H at scale {}", scale), rows, progress);
-  Sizes sizes(scale);
-  std::shared_ptr<const TextPool> pool = TextPool::get(threads);
-  for (Table table : all)
-    RETURN_IF_ERROR(
-        write_one(table, sizes, pool.get(), fmt::format("{}/{}.tbl", directory, table_name(table)), threads, line));
-  // With it the folder is a data source.
-  return write_file(directory + "/schema.json", data::schema_text(schema()));
+  const data::Schema schema = tpch::schema();
+  std::vector<TableRecipe> tables;
+  for (Table table : all) {
+    ASSIGN_OR_RETURN(TableRecipe recipe, whole(table, schema, scale));
+    tables.push_back(std::move(recipe));
+  }
+  return write_folder("TPC-H", tables, schema, directory, threads, progress);
 }
 
 }  // namespace rndn::tpch
