@@ -104,7 +104,8 @@ class BenchSqlCommand final : public Command {
       for (NamedSource& s : split_sql(name, file, std::move(text))) queries.push_back(std::move(s));
     };
     for (const EmbeddedText& t : embedded_texts())
-      if (t.suite == suite) add(std::string(t.name), fmt::format("{}/{}.sql", t.suite, t.name), std::string(t.text));
+      if (t.benchmark == suite && t.kind == "sql")
+        add(std::string(t.name), fmt::format("{}/{}.sql", t.benchmark, t.name), std::string(t.text));
     if (!queries.empty()) return queries;
     if (queries_.empty()) return usage_error("--queries names the queries: tpch, ssb, or a folder");
     std::error_code error;

@@ -1,11 +1,8 @@
-# cmake -DOUT=file.cpp "-DFILES=q01.hir;q06.hir" -P embed_queries.cmake: the texts of the queries as a C++ table.
+# cmake -DOUT=file.cpp -DROOT=source "-DFILES=tpch/queries/q01.hir;ssb/sql/q1.1.sql;.." -P embed_queries.cmake: the texts of the benchmarks' queries as a C++ table.
 set(rows "")
-foreach(file IN LISTS FILES)
-  get_filename_component(name ${file} NAME)
-  string(REGEX REPLACE "^q0*([0-9]+)\\.hir$" "\\1" number ${name})
-  if(number MATCHES "^[0-9]+$")
-    file(READ ${file} text)
-    string(APPEND rows "    {${number}, \"${name}\", R\"hir(${text})hir\"},\n")
-  endif()
+foreach(path IN LISTS FILES)
+  string(REGEX MATCH "^([a-z]+)/(.*)/([^/]+)\\.[a-z]+$" parts ${path})
+  file(READ ${ROOT}/${path} text)
+  string(APPEND rows "    {\"${CMAKE_MATCH_1}\", \"${CMAKE_MATCH_2}\", \"${CMAKE_MATCH_3}\", R\"text(${text})text\"},\n")
 endforeach()
-file(WRITE ${OUT} "#include \"tools/rndn.h\"\n\nnamespace rndn::tools {\nnamespace {\nconstexpr EmbeddedQuery queries[] = {\n${rows}};\n}  // namespace\nstd::span<const EmbeddedQuery> embedded_queries() { return queries; }\n}  // namespace rndn::tools\n")
+file(WRITE ${OUT} "#include \"tools/rndn.h\"\n\nnamespace rndn::tools {\nnamespace {\nconstexpr EmbeddedText texts[] = {\n${rows}};\n}  // namespace\nstd::span<const EmbeddedText> embedded_texts() { return texts; }\n}  // namespace rndn::tools\n")

@@ -80,13 +80,17 @@ int run(int argc, char** argv) {
   commands.push_back(tools::compile_command(program));
   commands.push_back(tools::explain_command(program));
   commands.push_back(tools::schema_command(program));
-  CLI::App* tpch = program.add_subcommand("tpch", "TPC-H: generate its data, run its queries");
-  tpch->require_subcommand(1);
-  commands.push_back(tools::tpch_generate_command(*tpch));
-  commands.push_back(tools::tpch_run_command(*tpch));
+  for (const tools::Benchmark& benchmark : tools::benchmarks()) {
+    CLI::App* command = program.add_subcommand(
+        std::string(benchmark.name), fmt::format("{}: generate its data, run its queries", benchmark.title));
+    command->require_subcommand(1);
+    commands.push_back(tools::generate_command(*command, benchmark));
+    commands.push_back(tools::run_benchmark_command(*command, benchmark));
+  }
   CLI::App* bench = program.add_subcommand("bench", "measure: the evaluation by one command");
   bench->require_subcommand(1);
-  commands.push_back(tools::bench_tpch_command(*bench));
+  for (const tools::Benchmark& benchmark : tools::benchmarks())
+    commands.push_back(tools::bench_command(*bench, benchmark));
   commands.push_back(tools::bench_sql_command(*bench));
   commands.push_back(tools::bench_kernel_weaver_command(*bench));
   commands.push_back(tools::bench_multi_bsp_command(*bench));

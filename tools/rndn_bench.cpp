@@ -1,4 +1,4 @@
-// `rndn bench tpch`: the evaluation of the TPC-H queries by one command; both sides of every comparison are measured in one run.
+// `rndn bench tpch`, `rndn bench ssb`: the evaluation of a benchmark's queries by one command; both sides of every comparison are measured in one run.
 //
 // Tables, chosen by --tables:
 //   compile    HorseIR text to loaded cubin: rndn beside NVIDIA's compilers (in process, in the driver, ptxas as a process) on the same PTX
@@ -67,10 +67,12 @@ auto timed(double& ms, F&& f) {
 
 class BenchCommand final : public Command {
  public:
-  explicit BenchCommand(CLI::App& bench) {
-    app = bench.add_subcommand("tpch", "the evaluation: compile and execution times of the queries, side by side");
+  BenchCommand(CLI::App& bench, const Benchmark& benchmark) : benchmark_(benchmark) {
+    app = bench.add_subcommand(std::string(benchmark.name),
+                               fmt::format("the evaluation: compile and execution times of {}'s queries, side by side", benchmark.title));
     CLI::Option* scale = app->add_option("--scale", scale_, "scale factor (default 0.01)")->type_name("SF");
-    app->add_option("--queries", queries_, "such as 1,6,10-14 (default: all)")->type_name("LIST");
+    app->add_option("--queries", queries_, fmt::format("such as {} (default: all)", benchmark.list))->type_name("LIST");
+    add_form_flag(*app, benchmark, form_name_);
     app->add_option("--tables", wanted_, "of compile, phases, execute, outline, backends, switches, loops, registers")
         ->delimiter(',')
         ->check(
@@ -211,18 +213,13 @@ class BenchCommand final : public Command {
   }
 
   Result<void> measure() {
-    std::vector<NamedSource> queries;
-    auto numbers = parse_query_list(queries_);
-    if (!numbers) return numbers.error();
-    for (const EmbeddedQuery& q : embedded_queries())
-      if (numbers->empty() || std::find(numbers->begin(), numbers->end(), q.number) != numbers->end())
-        queries.push_back({fmt::format("q{:02}", q.number), q.file, q.text});
-    if (queries.empty()) return usage_error("--queries names no query");
+    form_ = &benchmark_.form(form_name_);
+    ASSIGN_OR_RETURN(const std::vector<NamedSource> queries, benchmark_.programs(*form_, queries_));
     if (flags_.device == "cpu")
       return usage_error("--device is auto, cuda or sim: the reference interpreter compiles nothing");
     ASSIGN_OR_RETURN(DeviceChoice choice, DeviceChoice::start(flags_));
     ASSIGN_OR_RETURN(source_,
-                     open_data({.data = flags_.data.empty() ? fmt::format("tpch:{}", scale_) : flags_.data}, flags_));
+                     open_data({.data = flags_.data.empty() ? fmt::format("{}:{}", form_->source, scale_) : flags_.data}, flags_));
     ASSIGN_OR_RETURN(device_, choice.open());
     target_ = flags_.arch.empty() ? device_->info().target : flags_.arch;
     tables_ = std::make_unique<data::SourceTables>(source_);
@@ -243,7 +240,8 @@ class BenchCommand final : public Command {
         "device", fmt::format("{}{}, {}", device_->info().name,
                               device_->info().driver.empty() ? "" : ", driver " + device_->info().driver, target_));
     facts_.emplace_back("host", fmt::format("{} cores", std::thread::hardware_concurrency()));
-    facts_.emplace_back("data", flags_.data.empty() ? fmt::format("TPC-H, scale {}", scale_) : flags_.data);
+    facts_.emplace_back("data", flags_.data.empty() ? fmt::format("{}, scale {}", benchmark_.title, scale_) : flags_.data);
+    if (!form_->name.empty()) facts_.emplace_back("form", form_->name);
     facts_.emplace_back("runs",
                         fmt::format("{} after {} that do not count; highest and lowest dropped", runs_, warm_up_));
     if (!compare_.empty()) RETURN_IF_ERROR(check_comparable());
@@ -272,7 +270,7 @@ class BenchCommand final : public Command {
         }
       return std::string("unknown");
     };
-    for (const char* name : {"data", "device"})
+    for (const char* name : {"data", "form", "device"})
       if (const std::string then = fact(facts_before_, name), now = fact(facts_, name); then != now)
         return input_error("{} was measured with another {}: {} there, {} here", compare_, name, then, now);
     return {};
@@ -365,7 +363,7 @@ class BenchCommand final : public Command {
         {"--join loop", [](Flags& f) { f.join = "loop"; }},
         {"--member loop", [](Flags& f) { f.member = "loop"; }},
     };
-    ASSIGN_OR_RETURN(source_, open_data({.data = fmt::format("tpch:{}", std::min(scale_, largest_scale))}, flags_));
+    ASSIGN_OR_RETURN(source_, open_data({.data = fmt::format("{}:{}", form_->source, std::min(scale_, largest_scale))}, flags_));
     tables_ = std::make_unique<data::SourceTables>(source_);
     runtime::Engine engine(*device_, *tables_, nullptr, &pool_);
     Progress progress("measuring loops", queries.size());
@@ -547,8 +545,10 @@ class BenchCommand final : public Command {
     return device_->free(to);
   }
 
+  const Benchmark& benchmark_;
+  const Benchmark::Form* form_ = nullptr;
   double scale_ = 0.01;
-  std::string queries_, compare_, ptxas_ = "ptxas", linker_path_, ptxas_version_;
+  std::string queries_, form_name_, compare_, ptxas_ = "ptxas", linker_path_, ptxas_version_;
   std::vector<std::string> wanted_;
   unsigned warm_up_ = 5, runs_ = 10;
   ThreadPool pool_;
@@ -566,6 +566,8 @@ class BenchCommand final : public Command {
 
 }  // namespace
 
-std::unique_ptr<Command> bench_tpch_command(CLI::App& bench) { return std::make_unique<BenchCommand>(bench); }
+std::unique_ptr<Command> bench_command(CLI::App& bench, const Benchmark& benchmark) {
+  return std::make_unique<BenchCommand>(bench, benchmark);
+}
 
 }  // namespace rndn::tools

@@ -338,9 +338,7 @@ class ShellCommand final : public Command {
     } else if (name == ".repeat" && is_number && number >= 1 && number <= 1000000) {
       flags_.repeat = static_cast<unsigned>(number);
     } else if (name == ".query" && is_number) {
-      for (const EmbeddedQuery& q : embedded_queries())
-        if (static_cast<unsigned long>(q.number) == number)
-          return run({fmt::format("q{:02}", q.number), q.file, q.text});
+      if (auto found = benchmarks()[0].programs(benchmarks()[0].forms[0], argument)) return run(found->front());
       failed(usage_error("there is no query {}", argument));
     } else {
       failed(usage_error("`{}` is no command of the shell; .help lists them", words));

@@ -10,7 +10,7 @@
 namespace rndn::tools {
 
 std::span<const data::Scheme> schemes() {
-  static const std::array rows = {tpch::scheme, ssb::scheme};
+  static const std::array rows = {tpch::scheme, ssb::scheme, ssb::joins_scheme};
   return rows;
 }
 

@@ -94,7 +94,7 @@ def main():
     table("SQL", "Queries in SQL, translated: witnesses that gave the answer of SQLite, or on a GPU of DuckDB.",
           facts["sql"], "query", merge=True)
     table("Fallbacks", "Statements of a query that ran on the reference interpreter, for want of GPU code. "
-          "They may not grow\n(tests/runtime/tpch_test.cpp).", fallbacks, "query", merge=True)
+          "They may not grow\n(tests/runtime/benchmark_programs_test.cpp).", fallbacks, "query", merge=True)
     table("Builtins", "Where a builtin is proven: run by the reference interpreter (cpu), by generated GPU code or "
           "the library's\nkernels on a target. Last: why some or all of its types have no GPU code.",
           facts["builtin"], "builtin", merge=True)

@@ -83,20 +83,24 @@ struct Key {
   bool descending;
 };
 
-// The sort keys of a query that ends in ORDER BY name [DESC], ... [LIMIT n], as columns of its result.
+// The sort keys of a query that ends in ORDER BY name [DESC], ... [LIMIT n], as columns of its result; names may
+// be of a table.
 std::vector<Key> order_of(const std::string& sql, const std::vector<std::string>& names) {
+  std::string text = sql;
+  std::transform(text.begin(), text.end(), text.begin(), [](unsigned char c) { return std::tolower(c); });
   std::vector<Key> keys;
-  size_t at = sql.rfind("ORDER BY ");
-  if (at == sql.npos) return keys;
-  std::string list = sql.substr(at + 9);
-  list.resize(std::min(list.find(" LIMIT"), list.size()));
+  size_t at = text.rfind("order by ");
+  if (at == text.npos) return keys;
+  std::string list = text.substr(at + 9);
+  list.resize(std::min({list.find(" limit"), list.find(';'), list.size()}));
   for (size_t begin = 0; begin < list.size();) {
     size_t end = std::min(list.find(',', begin), list.size());
     std::string item = list.substr(begin, end - begin);
     begin = end + 1;
-    bool descending = item.find(" DESC") != item.npos;
+    bool descending = item.find(" desc") != item.npos;
     item.erase(0, item.find_first_not_of(" \n"));
     item.resize(std::min(item.find_first_of(" \n"), item.size()));
+    item.erase(0, item.find('.') + 1);
     auto found = std::find(names.begin(), names.end(), item);
     if (found != names.end()) keys.push_back({static_cast<size_t>(found - names.begin()), descending});
   }

@@ -382,7 +382,7 @@ TEST_F(Cli, WrongUsage) {
            {"rndn --verzion", "error: `rndn` has no flag `--verzion`; did you mean `--version`?\n"},
            {"rndn rum p.hir", "error: `rndn` has no command `rum`; did you mean `run`?\n"},
            {"rndn frob",
-            "error: `rndn` has no command `frob`; it has run, sql, shell, check, compile, explain, schema, tpch, bench, devices, help\n"
+            "error: `rndn` has no command `frob`; it has run, sql, shell, check, compile, explain, schema, tpch, ssb, bench, devices, help\n"
             "(see rndn --help)\n"},
            {"rndn tpch run --bogus", "error: `run` has no flag `--bogus`\n(see rndn tpch run --help)\n"},
            {"rndn tpch generat", "error: `tpch` has no command `generat`; did you mean `generate`?\n"},
@@ -408,6 +408,11 @@ TEST_F(Cli, WrongUsage) {
            {"rndn compile p.hir --emit sass", "error: --emit sass needs --arch\n"},
            {"rndn tpch run --queries 6x --device cpu", "error: --queries is a list such as 1,6,10-14, not `6x`\n"},
            {"rndn tpch run --queries 14-6 --device cpu", "error: --queries is a list such as 1,6,10-14, not `14-6`\n"},
+           {"rndn tpch run --form joins", "error: `run` has no flag `--form`; did you mean `--format`?\n"},
+           {"rndn ssb run --queries 1.1,2 --device cpu", "error: there is no query 2 (there are: 1.1, 1.2, 1.3, 2.1, "},
+           {"rndn ssb run --queries 2.1-1.3 --device cpu", "error: --queries is a list such as 1.1,2.1-2.3, not `2.1-1.3`\n"},
+           {"rndn ssb run --form rows", "error: --form: rows not in {keys,joins}\n"},
+           {"rndn bench tpch --queries 23 --device sim", "error: there is no query 23 (there are: "},
            {"rndn tpch run --scale 0 --device cpu", "error: --scale: expected a positive scale factor, got `0`\n"}}) {
     Ran r = run(line);
     EXPECT_EQ(r.exit_code, 2) << line;
@@ -549,7 +554,7 @@ TEST_F(Cli, SourcesThatAreNone) {
   write("p.hir", program("        t:? = @load_table(`t:sym);\n        x:? = @len(t);\n        return x;\n"));
   expect("rndn run p.hir --table t --device cpu", 2, "", "error: --table is NAME=FILE, not `t`\n");
   expect("rndn run p.hir --data tpch1:5 --device cpu", 2, "",
-         "error: there is no source `tpch1:5`: expected tpch:SF, ssb:SF, a folder or a file (.csv, .tbl, "
+         "error: there is no source `tpch1:5`: expected tpch:SF, ssb:SF, ssb-joins:SF, a folder or a file (.csv, .tbl, "
          ".tsv, .parquet, .csv.gz, .csv.zst, .tsv.gz, .tsv.zst, .tbl.gz, .tbl.zst, .json, .jsonl, .ndjson, .json.gz, "
          ".jsonl.gz, .ndjson.gz, .json.zst, .jsonl.zst, .ndjson.zst, .arrow, .arrows, .feather, .ipc)\n");
   expect("rndn run p.hir --data none.csv --device cpu", 1, "",
@@ -781,6 +786,25 @@ TEST_F(Cli, VerifyAgainstFilesNoticesADifference) {
   EXPECT_THAT(r.err, StartsWith("error: verify q06: row 1, column `revenue`: 1193053.225"));
   write("q06.csv", "revenue\n");
   EXPECT_THAT(run("rndn tpch run --queries 6 --device cpu --verify=.").err, HasSubstr("1 rows, expected 0"));
+}
+
+// Both forms give the same rows, from memory and from files, and `bench` says which form it has measured.
+TEST_F(Cli, SsbRunsInBothForms) {
+  ASSERT_EQ(run("rndn ssb generate --scale 0.01 -o data").exit_code, 0);
+  ASSERT_EQ(run("rndn ssb run --queries 1.2,4.1-4.3 --data data --device cpu --format csv -o answers").exit_code, 0);
+  for (const char* form : {"keys", "joins"}) {
+    Ran r = run(std::string("rndn ssb run --queries 1.2,4.1-4.3 --device sim --no-fallback --verify=answers --form ") + form);
+    EXPECT_EQ(r.exit_code, 0) << r.err;
+    EXPECT_EQ(r.err,
+              "verify q1.2: ok, 1 row as expected\nverify q4.1: ok, 28 rows as expected\n"
+              "verify q4.2: ok, 77 rows as expected\nverify q4.3: ok, 9 rows as expected\n");
+  }
+  // The programs differ, not only their tables.
+  EXPECT_THAT(run("rndn ssb run --queries 1.2 --form joins --device cpu --strict --data ssb:0.01").err,
+              HasSubstr("cannot turn enum<i32> into i32"));
+  Ran r = run("rndn bench ssb --form joins --tables execute --queries 1.1 --device sim --warm-up 0 --runs 1 --ptxas no-such-ptxas");
+  EXPECT_EQ(r.exit_code, 0) << r.err;
+  EXPECT_THAT(r.out, AllOf(HasSubstr("SSB, scale 0.01"), HasSubstr("joins"), HasSubstr("| q1.1 |")));
 }
 
 TEST_F(Cli, WhatIsMissingIsSaidBeforeTheWork) {
