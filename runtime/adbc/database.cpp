@@ -8,6 +8,7 @@
 
 #include "libraries/base/report/sizes.h"
 #include "runtime/adbc/parameters.h"
+#include "runtime/data/arrow.h"
 #include "runtime/data/cache.h"
 #include "runtime/data/sources.h"
 #include "runtime/files/files.h"
@@ -337,6 +338,12 @@ Statement::Answer Statement::execute() {
       statement.running_ = nullptr;
     }
   } cancellable(*this, running.token());
+  // Before the database serves this call: the stream's maker may use it, too.
+  if (bound_.is_there()) {
+    auto whole = data::read_whole(std::exchange(bound_, {}), "the rows that were bound");
+    if (!whole) fail(whole.error());
+    bound_ = *std::move(whole);
+  }
   return connection->database->serve([&](runtime::Session& session) -> Result<Answer> {
     RETURN_IF_ERROR(check_cancelled());
     return is_ingest            ? ingest(session)

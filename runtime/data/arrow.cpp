@@ -9,6 +9,7 @@
 #include <unordered_map>
 
 #include "libraries/base/report/utf8.h"
+#include "libraries/base/system/cancel.h"
 #include "libraries/base/system/parallel.h"
 #include "runtime/data/arrow_values.h"
 #include "runtime/data/text_codes.h"
@@ -67,7 +68,12 @@ Column plain_column(std::span<const Piece> pieces, uint64_t rows, const ArrowFor
   Column out = make_column(format.stored, rows, as_text ? Encoding::text : Encoding::plain);
   std::vector<Piece> tasks = tasks_of(pieces);
   if (as_text) {
-    parallel_for(tasks.size(), [&](size_t t) { check_texts(tasks[t], format, failure); });
+    parallel_for(tasks.size(), [&](size_t t) {
+      FirstFailedRow wrong;  // what lies nowhere is not read
+      check_texts(tasks[t], format, wrong);
+      if (wrong.get()) failure.meet(wrong.get()->row, wrong.get()->reason);
+      else check_utf8(tasks[t], format, failure);
+    });
     if (failure.get()) return out;
   }
   if (may_miss(pieces, format)) out.validity = std::make_shared<Bytes>(rows);
@@ -158,6 +164,7 @@ Column coded_column(std::span<const Piece> pieces, uint64_t rows, const ArrowTyp
     if (as_text && count) {
       FirstFailedRow wrong;
       check_texts(of_values, format, wrong);
+      if (!wrong.get()) check_utf8(of_values, format, wrong);
       if (wrong.get())
         return failure.meet(p.at, fmt::format("has a dictionary whose value {} {}",
                                               wrong.get()->row + 1, wrong.get()->reason)),
@@ -208,8 +215,14 @@ std::string_view name_of(const ArrowSchema& schema) { return schema.name ? schem
 
 Result<void> check(ArrowArrayStream& stream, int code, std::string_view place) {
   if (code == 0) return {};
-  const char* said = stream.get_last_error(&stream);
-  return input_error("{}: {}", place, said ? said : std::strerror(code));
+  const char* said = stream.get_last_error ? stream.get_last_error(&stream) : nullptr;
+  return input_error("{}: {}", place, as_utf8(said ? said : std::strerror(code)));
+}
+
+Result<void> take_schema(ArrowArrayStream& stream, Owned<ArrowSchema>& schema, std::string_view place) {
+  if (!stream.get_schema || !stream.get_next)
+    return input_error("{}: its stream has no function to read it by", place);
+  return check(stream, stream.get_schema(&stream, schema.get()), place);
 }
 
 // As flaw_of, of the array of a table: its one buffer says which rows are missing as a whole.
@@ -231,7 +244,7 @@ struct Chunks {
   static Result<Chunks> take(ArrowStream stream, std::string_view place) {
     Chunks chunks;
     ArrowArrayStream* s = stream.get();
-    RETURN_IF_ERROR(check(*s, s->get_schema(s, chunks.schema.get()), place));
+    RETURN_IF_ERROR(take_schema(*s, chunks.schema, place));
     if (!chunks.schema.is_there()) return input_error("{}: its stream has no schema", place);
     const std::string_view format = chunks.schema->format ? chunks.schema->format : "";
     if (format != "+s") return input_error("{}: it is one column, and no table", place);
@@ -402,27 +415,54 @@ Result<std::unique_ptr<TableLoader>> open_arrow(const std::string& table, ArrowS
   return std::unique_ptr<TableLoader>(std::move(loader));
 }
 
+namespace {
+
+// A stream of arrays that are there.
+struct HeldArrays {
+  Owned<ArrowSchema> schema;
+  std::vector<Owned<ArrowArray>> arrays = {};
+  size_t next = 0;
+
+  static ArrowStream stream(HeldArrays held) {
+    ArrowArrayStream stream{};
+    stream.get_schema = [](ArrowArrayStream* s, ArrowSchema* out) {
+      *out = static_cast<HeldArrays*>(s->private_data)->schema.give();
+      return 0;
+    };
+    stream.get_next = [](ArrowArrayStream* s, ArrowArray* out) {
+      auto& of = *static_cast<HeldArrays*>(s->private_data);
+      *out = of.next < of.arrays.size() ? of.arrays[of.next++].give() : ArrowArray{};
+      return 0;
+    };
+    stream.get_last_error = [](ArrowArrayStream*) -> const char* { return nullptr; };
+    stream.release = [](ArrowArrayStream* s) {
+      delete static_cast<HeldArrays*>(s->private_data);
+      s->release = nullptr;
+    };
+    stream.private_data = new HeldArrays(std::move(held));
+    return ArrowStream(std::move(stream));
+  }
+};
+
+}  // namespace
+
 ArrowStream stream_of(Owned<ArrowSchema> schema, Owned<ArrowArray> array) {
-  struct State {
-    Owned<ArrowSchema> schema;
+  HeldArrays held{.schema = std::move(schema)};
+  held.arrays.push_back(std::move(array));
+  return HeldArrays::stream(std::move(held));
+}
+
+Result<ArrowStream> read_whole(ArrowStream stream, std::string_view place) {
+  HeldArrays held;
+  ArrowArrayStream* s = stream.get();
+  RETURN_IF_ERROR(take_schema(*s, held.schema, place));
+  for (;;) {
+    RETURN_IF_ERROR(check_cancelled());
     Owned<ArrowArray> array;
-  };
-  ArrowArrayStream stream{};
-  stream.get_schema = [](ArrowArrayStream* s, ArrowSchema* out) {
-    *out = static_cast<State*>(s->private_data)->schema.give();
-    return 0;
-  };
-  stream.get_next = [](ArrowArrayStream* s, ArrowArray* out) {
-    *out = static_cast<State*>(s->private_data)->array.give();
-    return 0;
-  };
-  stream.get_last_error = [](ArrowArrayStream*) -> const char* { return nullptr; };
-  stream.release = [](ArrowArrayStream* s) {
-    delete static_cast<State*>(s->private_data);
-    s->release = nullptr;
-  };
-  stream.private_data = new State{std::move(schema), std::move(array)};
-  return ArrowStream(std::move(stream));
+    RETURN_IF_ERROR(check(*s, s->get_next(s, array.get()), place));
+    if (!array.is_there()) return HeldArrays::stream(std::move(held));
+    held.arrays.push_back(std::move(array));
+  }
 }
 
 }  // namespace rndn::data

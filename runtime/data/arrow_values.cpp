@@ -6,6 +6,8 @@
 #include <cstring>
 #include <limits>
 
+#include "libraries/base/report/utf8.h"
+
 namespace rndn::data {
 namespace {
 
@@ -164,7 +166,8 @@ std::string flaw_of(const ArrowArray* array, const ArrowType& type, uint64_t end
                                                               : 2;
   if (wanted && (array->n_buffers < wanted || (array->n_buffers > wanted && !is_view)))
     return fmt::format("has {} buffers, and its type has {}", array->n_buffers, wanted);
-  if (wanted && !array->buffers) return "has no buffers";
+  if (array->n_buffers < 0) return fmt::format("has {} buffers", array->n_buffers);
+  if (array->n_buffers && !array->buffers) return "has no buffers";
   if (length && wanted && !array->buffers[1]) return "has no buffer of values";
   if (wanted && array->null_count > 0 && !array->buffers[0])
     return "has missing rows, and does not say which";
@@ -203,6 +206,21 @@ void check_texts(const Piece& p, const ArrowFormat& format, FirstFailedRow& fail
         int64_t{word[3]} + word[0] > lengths[word[2]])
       return failure.meet(p.at + i, "is a text that lies outside of its buffer");
   }
+}
+
+void check_utf8(const Piece& p, const ArrowFormat& format, FirstFailedRow& failure) {
+  if (format.layout == ArrowLayout::text && p.rows) {  // mostly all of it is ASCII, at one glance
+    const auto place = [&](uint64_t i) {
+      return format.bytes == 4 ? p.values<int32_t>()[i] : p.values<int64_t>()[i];
+    };
+    const int64_t begin = place(0), end = place(p.rows);
+    if (begin == end) return;
+    if (is_ascii({static_cast<const char*>(p.buffer(2)) + begin, static_cast<size_t>(end - begin)}))
+      return;
+  }
+  for (uint64_t i = 0; i < p.rows; ++i)
+    if (is_there(p, i) && !is_utf8(text_of(*p.array, format, p.first + i)))
+      return failure.meet(p.at + i, "is no text in UTF-8");
 }
 
 void put_values(const Piece& p, const ArrowFormat& format, Column& out, FirstFailedRow& failure) {

@@ -70,6 +70,8 @@ inline bool is_there(const Piece& p, uint64_t i) {
 std::string flaw_of(const ArrowArray* array, const ArrowType& type, uint64_t end);
 // The same of the places of its texts, in one pass over them; a failure names the row.
 void check_texts(const Piece& p, const ArrowFormat& format, FirstFailedRow& failure);
+// Whether texts whose places are right are UTF-8.
+void check_utf8(const Piece& p, const ArrowFormat& format, FirstFailedRow& failure);
 
 // The rows of the piece, of any layout but text, where the column has them. What stands under
 // missing values is left to mark_missing.

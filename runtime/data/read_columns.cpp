@@ -222,37 +222,6 @@ class ColumnReader {
   std::mutex validity_mutex_;
 };
 
-// The bytes of a well-formed UTF-8 character at the front, 0 when there is none (Unicode, table 3-7).
-size_t character_size(std::string_view text) {
-  const auto byte = [&](size_t i) { return i < text.size() ? static_cast<uint8_t>(text[i]) : 0u; };
-  const unsigned first = byte(0), second = byte(1);
-  if (first < 0x80) return 1;
-  const size_t size = first < 0xc2 ? 0 : first < 0xe0 ? 2 : first < 0xf0 ? 3 : first < 0xf5 ? 4 : 0;
-  const unsigned low = first == 0xe0   ? 0xa0
-                       : first == 0xf0 ? 0x90
-                                       : 0x80,
-                 high = first == 0xed   ? 0x9f
-                        : first == 0xf4 ? 0x8f
-                                        : 0xbf;
-  if (!size || second < low || second > high) return 0;
-  for (size_t i = 2; i < size; ++i)
-    if (byte(i) < 0x80 || byte(i) > 0xbf) return 0;
-  return size;
-}
-
-std::string as_utf8(std::string_view text) {
-  std::string out;
-  while (!text.empty()) {
-    const size_t size = character_size(text);
-    if (size)
-      out += text.substr(0, size);
-    else
-      out += "\xef\xbf\xbd";
-    text.remove_prefix(std::max<size_t>(size, 1));
-  }
-  return out;
-}
-
 struct Header {
   std::vector<std::string> fields;
   std::vector<size_t> offsets;

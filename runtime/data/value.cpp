@@ -33,7 +33,7 @@ std::shared_ptr<const std::vector<std::string>> held(std::vector<std::string> te
     MemoryCharge charge;
     std::vector<std::string> texts;
   };
-  auto all = std::make_shared<const Held>(MemoryCharge(bytes), std::move(texts));
+  auto all = std::make_shared<const Held>(Held{MemoryCharge(bytes), std::move(texts)});
   return {all, &all->texts};
 }
 

@@ -3,7 +3,9 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <array>
 #include <atomic>
+#include <chrono>
 #include <cstdlib>
 #include <cstring>
 #include <filesystem>
@@ -540,6 +542,93 @@ TEST_F(Driver, ConnectionsAndThreadsAreServedOneAfterTheOther) {
     });
   for (std::thread& t : threads) t.join();
   EXPECT_EQ(right, 4);
+}
+
+// Rows whose maker asks the same database for them.
+TEST_F(Driver, StreamsThatAreBoundMayUseTheDatabase) {
+  change("CREATE TABLE t AS SELECT * FROM range(3) AS r(a)");
+  struct Maker {
+    AdbcDriver* driver;
+    AdbcConnection* connection;
+    AdbcStatement statement{};
+    ArrowArrayStream stream{};
+    // The rows, at the last moment.
+    ArrowArrayStream* rows() {
+      if (stream.release) return &stream;
+      EXPECT_EQ(driver->StatementNew(connection, &statement, nullptr), ADBC_STATUS_OK);
+      EXPECT_EQ(driver->StatementSetSqlQuery(&statement, "SELECT a + 1 AS a FROM t", nullptr), ADBC_STATUS_OK);
+      EXPECT_EQ(driver->StatementExecuteQuery(&statement, &stream, nullptr, nullptr), ADBC_STATUS_OK);
+      EXPECT_EQ(driver->StatementRelease(&statement, nullptr), ADBC_STATUS_OK);
+      return &stream;
+    }
+  } maker{&d, &connection};
+  ArrowArrayStream bound{};
+  bound.private_data = &maker;
+  bound.get_schema = [](ArrowArrayStream* s, ArrowSchema* out) {
+    ArrowArrayStream* from = static_cast<Maker*>(s->private_data)->rows();
+    return from->get_schema(from, out);
+  };
+  bound.get_next = [](ArrowArrayStream* s, ArrowArray* out) {
+    ArrowArrayStream* from = static_cast<Maker*>(s->private_data)->rows();
+    return from->get_next(from, out);
+  };
+  bound.get_last_error = [](ArrowArrayStream*) -> const char* { return nullptr; };
+  bound.release = [](ArrowArrayStream* s) {
+    ArrowArrayStream* from = static_cast<Maker*>(s->private_data)->rows();
+    from->release(from);
+    s->release = nullptr;
+  };
+  AdbcStatement into{};
+  ok(d.StatementNew(&connection, &into, &error));
+  ok(d.StatementSetOption(&into, "adbc.ingest.target_table", "t", &error));
+  ok(d.StatementSetOption(&into, "adbc.ingest.mode", "adbc.ingest.mode.append", &error));
+  ok(d.StatementBindStream(&into, &bound, &error));
+  ok(d.StatementExecuteQuery(&into, nullptr, nullptr, &error));
+  ok(d.StatementRelease(&into, &error));
+  EXPECT_THAT(query("SELECT CAST(sum(a) AS BIGINT) FROM t"), ElementsAre("9"));
+}
+
+// Statements of one connection, on the simulator, which others cancel while they run.
+TEST_F(Driver, ThreadsOfOneConnectionRunAndCancel) {
+  ok(d.StatementRelease(&statement, &error));
+  ok(d.ConnectionRelease(&connection, &error));
+  ok(d.DatabaseRelease(&database, &error));
+  ok(d.DatabaseNew(&database, &error));
+  ok(d.DatabaseSetOption(&database, "rndn.device", "sim", &error));
+  ok(d.DatabaseInit(&database, &error));
+  ok(d.ConnectionNew(&connection, &error));
+  ok(d.ConnectionInit(&connection, &database, &error));
+  ok(d.StatementNew(&connection, &statement, &error));
+  change("CREATE TABLE t AS SELECT i AS a, i % 7 AS g FROM range(2000) AS r(i)");
+  std::atomic<int> wrong{0};
+  std::atomic<bool> is_done{false};
+  std::array<AdbcStatement, 4> all{};
+  for (AdbcStatement& s : all) ok(d.StatementNew(&connection, &s, &error));
+  std::vector<std::thread> threads;
+  for (size_t i = 0; i < all.size(); ++i)
+    threads.emplace_back([&, i] {
+      AdbcStatement* s = &all[i];
+      const std::string sql = "SELECT g, sum(a + " + std::to_string(i) + ") AS s FROM t GROUP BY g ORDER BY g";
+      for (int k = 0; k < 4; ++k) {
+        ArrowArrayStream stream{};
+        if (d.StatementSetSqlQuery(s, sql.c_str(), nullptr) != ADBC_STATUS_OK) ++wrong;
+        const AdbcStatusCode status = d.StatementExecuteQuery(s, &stream, nullptr, nullptr);
+        if (status == ADBC_STATUS_CANCELLED) continue;
+        if (status != ADBC_STATUS_OK || rows(stream).size() != 7) ++wrong;
+      }
+    });
+  std::thread killer([&] {
+    for (int k = 0; !is_done; ++k) {
+      std::this_thread::sleep_for(std::chrono::milliseconds(20));
+      d.StatementCancel(&all[static_cast<size_t>(k) % all.size()], nullptr);
+    }
+  });
+  for (std::thread& t : threads) t.join();
+  is_done = true;
+  killer.join();
+  EXPECT_EQ(wrong, 0);
+  EXPECT_THAT(query("SELECT count(*) FROM t"), ElementsAre("2000"));
+  for (AdbcStatement& s : all) ok(d.StatementRelease(&s, &error));
 }
 
 TEST_F(Driver, StatementsThatRunAreCancelled) {

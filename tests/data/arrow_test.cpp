@@ -239,6 +239,8 @@ TEST(Arrow, RecordsThatAreWrongAreSaid) {
   static const void *texts_down[] = {nullptr, descending, "hello"},
                     *texts_below[] = {nullptr, negative, "hello"},
                     *no_characters[] = {nullptr, descending, nullptr};
+  static const int32_t places[] = {0, 2, 4};
+  static const void* latin1[] = {nullptr, places, "ok\xe9t"};
   const Row rows[] = {
       {"its schema has 2 columns", [](auto& s) { s.children = nullptr; }, {}},
       {"its schema has -1 columns", [](auto& s) { s.n_children = -1; }, {}},
@@ -273,6 +275,9 @@ TEST(Arrow, RecordsThatAreWrongAreSaid) {
       {"row 1 of column `s` is a text of an array without characters",
        {},
        [](auto& a) { a.children[1]->buffers = no_characters; }},
+      {"row 2 of column `s` is no text in UTF-8",
+       {},
+       [](auto& a) { a.children[1]->buffers = latin1; }},
       {"`x` has no dictionary",
        [](auto& s) {
          static ArrowSchema values{.format = "u", .name = "", .release = [](ArrowSchema*) {}};

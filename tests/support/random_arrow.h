@@ -15,11 +15,11 @@
 #include <functional>
 #include <memory>
 #include <optional>
-#include <random>
 #include <string>
 #include <vector>
 
 #include "runtime/data/arrow_abi.h"
+#include "tests/support/choices.h"
 
 namespace rndn::testing {
 
@@ -36,7 +36,7 @@ class RandomArrow {
     std::vector<std::optional<std::string>> cells;
   };
 
-  explicit RandomArrow(std::mt19937& random) : random_(random) {}
+  explicit RandomArrow(Choices& random) : random_(random) {}
   RandomArrow(const RandomArrow&) = delete;
 
   int held() const { return held_; }
@@ -76,12 +76,18 @@ class RandomArrow {
       return 0;
     };
     stream.get_last_error = [](ArrowArrayStream* s) -> const char* {
-      return static_cast<State*>(s->private_data)->says_why ? "the disk is gone" : nullptr;
+      return static_cast<State*>(s->private_data)->says_why ? "the disk \xff\nis gone" : nullptr;
     };
     stream.release = [](ArrowArrayStream* s) {
       delete static_cast<State*>(s->private_data);
       s->release = nullptr;
     };
+    if (state->without == 1) stream.get_schema = nullptr;
+    if (state->without == 2) stream.get_next = nullptr;
+    if (state->without == 3) {
+      stream.get_last_error = nullptr;
+      state->fails_at = at_most(static_cast<int>(state->arrays.size()) + 1);
+    }
     return stream;
   }
 
@@ -95,6 +101,7 @@ class RandomArrow {
     std::vector<ArrowArray> arrays{};
     size_t next = 0;
     int fails_at = -1;  // 0: the schema, 1: the first array ..
+    int without = 0;    // 1: get_schema, 2: get_next, 3: get_last_error, which is asked for, too
     bool says_why = true;
     explicit State(RandomArrow* of) : owner(of) { ++owner->held_; }
     State(const State&) = delete;
@@ -373,18 +380,29 @@ class RandomArrow {
   // ---- what is wrong
 
   void spoil(State& state) {
-    const int kind = at_most(9);
+    const int kind = at_most(10);
     if (kind == 0) {
       state.fails_at = at_most(static_cast<int>(state.arrays.size()) + 1);
       state.says_why = once_in(2);
+    } else if (kind == 10) {
+      state.without = 1 + at_most(2);
     } else if (kind == 1) {
       state.schema.release(&state.schema);
       state.schema = {};
     } else if (kind < 5 || state.arrays.empty()) {
       spoil(state.schema);
     } else {
-      spoil(state.arrays[random_() % state.arrays.size()]);
+      ArrowArray& array = state.arrays[random_() % state.arrays.size()];
+      do spoil(array);  // mostly in one place
+      while (once_in(3) && is_whole(array));
     }
+  }
+  // Whether all of its columns are there, so that more can be wrong with them.
+  static bool is_whole(const ArrowArray& root) {
+    if (!root.children || root.n_children < 1) return false;
+    for (int64_t c = 0; c < root.n_children; ++c)
+      if (!root.children[c] || !root.children[c]->release) return false;
+    return true;
   }
   // Ends a child as if someone had moved it away.
   template <class Record>
@@ -419,12 +437,14 @@ class RandomArrow {
                        : column.dictionary && once_in(2) ? *column.dictionary
                                                          : column;
     switch (at_most(9)) {
-      case 0: node.length = std::min<int64_t>(one_of(numbers), node.length - 1); break;
+      case 0: node.length = std::min<int64_t>(one_of(numbers), std::max<int64_t>(node.length, 0) - 1); break;
       case 1: node.offset = once_in(2) ? -1 : INT64_MAX - at_most(3); break;
       case 2: node.null_count = one_of(numbers); break;
       case 3: node.n_buffers = std::min<int64_t>(one_of(numbers), 15); break;
       case 4: node.buffers = nullptr; break;
-      case 5: node.buffers[at_most(3)] = nullptr; break;
+      case 5:
+        if (const int which_one = at_most(3); node.buffers) node.buffers[which_one] = nullptr;
+        break;
       case 6: root.n_children = once_in(2) ? -1 : root.n_children - 1; break;
       case 7:
         if (once_in(2))
@@ -440,7 +460,7 @@ class RandomArrow {
         break;
       default: {  // places of texts
         auto* behind = static_cast<Behind<ArrowArray>*>(column.private_data);
-        if (column.n_buffers < 3) break;
+        if (column.n_buffers < 3 || behind->storage.size() < 3 || column.offset > 5 || column.length > 999) break;
         std::vector<uint8_t>& places = behind->storage[1];
         static const int32_t words[] = {-1, INT32_MIN, 0, INT32_MAX, 1 << 20};
         // Of views any, as their lengths tell; of offsets what is negative, or descends.
@@ -454,7 +474,7 @@ class RandomArrow {
     }
   }
 
-  std::mt19937& random_;
+  Choices& random_;
   int held_ = 0;
   std::vector<Column> columns_;
   int64_t rows_ = 0;

@@ -3,6 +3,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
+#include <string>
 #include <string_view>
 
 namespace rndn {
@@ -46,6 +47,17 @@ inline bool is_utf8(std::string_view s) {
     s.remove_prefix(length);
   }
   return true;
+}
+
+// The text with U+FFFD in place of each byte that is part of no sequence.
+inline std::string as_utf8(std::string_view s) {
+  std::string out;
+  while (!s.empty()) {
+    const size_t length = utf8_length(s);
+    out += length ? s.substr(0, length) : std::string_view("\xef\xbf\xbd");
+    s.remove_prefix(length ? length : 1);
+  }
+  return out;
 }
 
 // Where the first byte is that no text in UTF-8 has, or that is 0; npos: nowhere.
