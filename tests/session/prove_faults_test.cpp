@@ -4,14 +4,22 @@
 // answer. One that ends the run by itself, or changes nothing, is not. The reference interpreter gets
 // a sample of what is not small, as it does of large tables. $RNDN_PROVE_FAULTS: how many that count, at scale
 // $RNDN_PROVE_SCALE or 0.1 (else a few, at 0.002); with RNDN_RECORD=1 the table goes to docs/measurements/prove.tsv.
+//
+// $RNDN_PROVE_FOLDER keeps what came of each fault, which is not tried again. There several processes may each try
+// their share first, $RNDN_PROVE_SHARD=i/n; one without it makes the table (tools/prove-faults does all this).
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <chrono>
+#include <cstdio>
 #include <cstdlib>
+#include <filesystem>
 #include <map>
 #include <numeric>
 #include <random>
 #include <regex>
+#include <sstream>
+#include <tuple>
 
 #include "assembler/assemble.h"
 #include "assembler/cubin/cubin.h"
@@ -37,6 +45,7 @@ struct Query {
   std::string right;                             // the answer
   size_t modules = 0, copies = 0, launches = 0;  // of a run
   std::vector<std::string> library;              // kernels of operators that it ran
+  double seconds = 0;                            // that it took, the compiler among them
 };
 
 size_t below(std::mt19937& random, size_t n) { return n ? random() % n : 0; }
@@ -175,8 +184,10 @@ class ProveFaults : public ::testing::Test {
       device->on_launch = [&](const std::string&, device::Dim3&, Bytes&) { ++query.launches; };
       RunOptions options = options_();
       options.reports = true;
+      const auto begin = std::chrono::steady_clock::now();
       auto ran = session->run({query.name, query.name + ".hir", query.text}, options);
       ASSERT_TRUE(ran) << ran.error().message;
+      query.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
       for (const KernelReport& k : ran->reports[0].kernels)
         if (k.kind != "outlined") query.library.push_back(k.name);
       query.right = *print(*ran, Format::csv);
@@ -199,8 +210,52 @@ class ProveFaults : public ::testing::Test {
     options.threads = 1;
     options.engine.measure_kernels = false;
     options.prove_elements = most_on_reference_;
-    options.limits.seconds = 4;
+    options.limits.seconds = 600;
     return options;
+  }
+
+  // What comes of a fault; each of its numbers may be noticed by several.
+  struct Outcome {
+    Came came = Came::none;
+    std::string query, fault;
+    size_t second = 0, operators = 0, reference = 0;  // sentences of each that notice it
+  };
+  // The same from where it is kept, if it is.
+  Outcome outcome_of(size_t kind, uint32_t number) {
+    const auto at = std::pair(number, kind);
+    if (const auto kept = kept_.find(at); kept != kept_.end()) return kept->second;
+    by_second_ = by_operators_ = by_reference_ = 0;
+    Outcome made{.came = seed(kind, number), .fault = fault_};
+    made.query = fault_.substr(0, fault_.find(' '));
+    std::tie(made.second, made.operators, made.reference) = std::tuple(by_second_, by_operators_, by_reference_);
+    if (made.came == Came::missed) std::printf("missed: %s\n%s", fault_.c_str(), said_.c_str());
+    if (keeps_) {
+      fmt::print(keeps_.get(), "{}\t{}\t{}\t{}\t{}\t{}\t{}\n", number, kind, static_cast<int>(made.came), made.query,
+                 made.second, made.operators, made.reference);
+      std::fflush(keeps_.get());
+    }
+    return made;
+  }
+  // What processes have tried before; a line that one of them did not end is none.
+  void keep_in(const std::string& folder, const std::string& shard) {
+    std::filesystem::create_directories(folder);
+    for (const auto& file : std::filesystem::directory_iterator(folder)) {
+      const std::string text = *read_file(file.path().string());
+      for (size_t at = 0, end; (end = text.find('\n', at)) != text.npos; at = end + 1) {
+        std::istringstream line(text.substr(at, end - at));
+        uint32_t number;
+        size_t kind;
+        int came;
+        Outcome o;
+        if (!(line >> number >> kind >> came >> o.query >> o.second >> o.operators >> o.reference)) continue;
+        o.came = static_cast<Came>(came);
+        o.fault = fmt::format("{} {} {}", o.query, kinds[kind], number);
+        kept_[{number, kind}] = std::move(o);
+      }
+    }
+    keeps_.reset(std::fopen(fmt::format("{}/{}.tsv", folder, shard).c_str(), "a"));
+    ASSERT_TRUE(keeps_) << folder;
+    std::fputc('\n', keeps_.get());  // after a line that was not ended
   }
 
   // What comes of the fault with that number.
@@ -214,6 +269,7 @@ class ProveFaults : public ::testing::Test {
     WrongDevice* device = nullptr;
     auto session = session_of(device);
     RunOptions options = options_();
+    options.limits.seconds = 4 + 4 * query.seconds;  // some faults make loops endless
     std::string text = query.text;
     bool armed = true, placed = false;
     std::map<Bytes, Bytes> changed_modules;  // of both paths
@@ -342,7 +398,7 @@ class ProveFaults : public ::testing::Test {
       outcome.results = std::move(wrong);
     }
     said_.clear();
-    const CancelToken token({.seconds = 60});
+    const CancelToken token({.seconds = 60 + 100 * query.seconds});
     const CancelScope scope(token);
     const auto proved = errors_of([&] { return session->prove(query.name, options, outcome); });
     if (!proved) return Came::failed;
@@ -360,7 +416,9 @@ class ProveFaults : public ::testing::Test {
   std::vector<Query> queries_;
   std::string said_, fault_;
   uint64_t most_on_reference_ = 0;
-  size_t by_second_ = 0, by_operators_ = 0, by_reference_ = 0;  // one fault may be noticed by several
+  size_t by_second_ = 0, by_operators_ = 0, by_reference_ = 0;
+  std::map<std::pair<uint32_t, size_t>, Outcome> kept_;  // by number and kind
+  std::unique_ptr<std::FILE, int (*)(std::FILE*)> keeps_{nullptr, std::fclose};
 };
 
 TEST_F(ProveFaults, AreNoticed) {
@@ -371,7 +429,15 @@ TEST_F(ProveFaults, AreNoticed) {
   most_on_reference_ = static_cast<uint64_t>(scale * 1e7);
   open(scale);
   ASSERT_FALSE(HasFatalFailure());
+  unsigned shard = 0, shards = 1;
+  if (const char* which = std::getenv("RNDN_PROVE_SHARD")) {
+    ASSERT_TRUE(std::sscanf(which, "%u/%u", &shard, &shards) == 2 && shard < shards) << which << " is not i/n";
+  }
+  if (const char* folder = std::getenv("RNDN_PROVE_FOLDER"))
+    keep_in(folder, shards > 1 ? fmt::format("{}-of-{}", shard, shards) : "rest");
+  ASSERT_FALSE(HasFatalFailure());
   struct Row {
+    size_t second = 0, operators = 0, reference = 0;
     size_t failed = 0, same = 0, noticed = 0;
     std::vector<std::string> missed;
     size_t counted() const { return noticed + missed.size(); }
@@ -383,6 +449,9 @@ TEST_F(ProveFaults, AreNoticed) {
   const auto noticed = [&] {
     return std::accumulate(rows.begin(), rows.end(), size_t{0}, [](size_t n, const Row& r) { return n + r.noticed; });
   };
+  const auto by = [&](size_t Row::*way) {
+    return std::accumulate(rows.begin(), rows.end(), size_t{0}, [&](size_t n, const Row& r) { return n + r.*way; });
+  };
   const auto table = [&] {
     std::string text = fmt::format(
         "# {} faults seeded into runs of the 22 TPC-H queries, scale {}, that change the answer: --prove noticed "
@@ -391,8 +460,8 @@ TEST_F(ProveFaults, AreNoticed) {
         "elements, {} (RNDN_RECORD=1 RNDN_PROVE_FAULTS={} RNDN_PROVE_SCALE={} test_session "
         "--gtest_filter='ProveFaults.*')\n"
         "fault\tchange the answer\tnoticed\tmissed, in the queries\tend the run\tchange nothing\n",
-        counted(), scale, 100.0 * static_cast<double>(noticed()) / static_cast<double>(counted()), by_second_,
-        by_operators_, most_on_reference_, by_reference_, wanted, scale);
+        counted(), scale, 100.0 * static_cast<double>(noticed()) / static_cast<double>(counted()), by(&Row::second),
+        by(&Row::operators), most_on_reference_, by(&Row::reference), wanted, scale);
     for (size_t k = 0; k < std::size(kinds); ++k) {
       std::string missed;
       for (const std::string& m : rows[k].missed) missed += (missed.empty() ? "" : " ") + m.substr(0, m.find(' '));
@@ -404,23 +473,27 @@ TEST_F(ProveFaults, AreNoticed) {
   const auto record = [&] {  // as far as it has come
     if (std::getenv("RNDN_RECORD")) EXPECT_TRUE(write_file(RNDN_SOURCE_DIR "/docs/measurements/prove.tsv", table()));
   };
-  // Kinds in turn; those whose faults seldom change an answer are not tried for ever.
-  for (uint32_t number = 0; counted() < wanted && number < 6 * share; ++number)
-    for (size_t k = 0; k < std::size(kinds) && counted() < wanted; ++k) {
+  // Kinds in turn; those whose faults seldom change an answer are not tried for ever. A process of several has each
+  // n-th number, and an n-th of what is wanted.
+  // (A little more: what these lack is tried by one process, when it makes the table.)
+  const size_t tenth = shards > 1 ? wanted / shards / 10 + 1 : 0, own = (wanted + shards - 1) / shards + tenth,
+               most = (2 * share + shards - 1) / shards;
+  for (uint32_t number = shard; counted() < own && number < 6 * share; number += shards)
+    for (size_t k = 0; k < std::size(kinds) && counted() < own; ++k) {
       Row& row = rows[k];
-      if (row.counted() >= 2 * share) continue;
-      switch (seed(k, number)) {
+      if (row.counted() >= most) continue;
+      const Outcome o = outcome_of(k, number);
+      switch (o.came) {
         case Came::none: break;
         case Came::failed: ++row.failed; break;
         case Came::same: ++row.same; break;
         case Came::noticed: ++row.noticed; break;
-        case Came::missed:
-          row.missed.push_back(fault_);
-          std::printf("missed: %s\n%s", fault_.c_str(), said_.c_str());
-          break;
+        case Came::missed: row.missed.push_back(o.fault); break;
       }
-      if (k + 1 == std::size(kinds)) record();
+      row.second += o.second, row.operators += o.operators, row.reference += o.reference;
+      if (k + 1 == std::size(kinds) && shards == 1) record();
     }
+  if (shards > 1) return;  // the others' are not known
   std::printf("%s", table().c_str());
   EXPECT_EQ(counted(), wanted);
   EXPECT_GE(noticed() * 100, counted() * 95);
