@@ -23,6 +23,7 @@
 #include "assembler/assemble.h"
 #include "assembler/isa/isa.h"
 #include "libraries/base/report/sizes.h"
+#include "libraries/base/report/utf8.h"
 #include "libraries/base/report/version.h"
 #include "libraries/base/system/interrupt.h"
 #include "ptx/parse.h"
@@ -115,10 +116,11 @@ class QueryResult {
  public:
   // gpu: where arrays of the device lie; null: on the host, as the device's memory does.
   QueryResult(runtime::Grid grid, std::vector<runtime::RunReport> reports, std::string said,
-              std::shared_ptr<runtime::ResultMemory> memory, device::Device* gpu)
+              std::string proof, std::shared_ptr<runtime::ResultMemory> memory, device::Device* gpu)
       : grid_(std::move(grid)),
         reports_(std::move(reports)),
         said_(std::move(said)),
+        proof_(std::move(proof)),
         memory_(std::move(memory)),
         gpu_(gpu) {}
 
@@ -126,6 +128,7 @@ class QueryResult {
   const std::vector<std::string>& types() const { return grid_.types; }
   uint64_t rows() const { return grid_.rows; }
   const std::string& said() const { return said_; }
+  const std::string& proof() const { return proof_; }
 
   nb::capsule stream() const {
     for (size_t c = 0; c < grid_.columns.size(); ++c) fetch_column(c);
@@ -366,7 +369,7 @@ class QueryResult {
 
   runtime::Grid grid_;
   std::vector<runtime::RunReport> reports_;
-  std::string said_;
+  std::string said_, proof_;
   std::shared_ptr<runtime::ResultMemory> memory_;
   device::Device* const gpu_;  // which memory_ keeps
   std::mutex mutex_;
@@ -454,7 +457,8 @@ class Connection {
     return names;
   }
 
-  std::unique_ptr<QueryResult> sql(const std::string& text, double seconds, const std::string& bytes) {
+  std::unique_ptr<QueryResult> sql(const std::string& text, double seconds, const std::string& bytes,
+                                   bool prove) {
     Limits limits{.seconds = seconds, .seconds_name = "timeout=", .bytes_name = "max_memory="};
     if (!bytes.empty()) limits.bytes = get(parse_size(bytes, "max_memory"));
     const Call call;
@@ -463,15 +467,19 @@ class Connection {
     runtime::Session& session = open_session();
     runtime::RunOptions options = run_options();
     options.limits = limits;
+    options.prove = prove;
+    std::string proof;
+    options.told_of_proof = [&](const std::string& line) { proof += line; };
     std::unique_ptr<QueryResult> result;
     results_->collect();
     const runtime::ResultMemory::Scope scope(results_.get(), true);
     for (const runtime::NamedSource& statement : statements(text)) {
       auto outcome = get(session.run(statement, options), said_);
+      get(runtime::Session::proven(statement.name, outcome));
       std::optional<runtime::Grid> grid = get(runtime::rows_of(outcome));
       device::Device* const device = opened();
       result = std::make_unique<QueryResult>(
-          std::move(grid).value_or(runtime::Grid()), std::move(outcome.reports), said_, results_,
+          std::move(grid).value_or(runtime::Grid()), std::move(outcome.reports), said_, proof, results_,
           device && device::sharing_of(*device) ? device : nullptr);
     }
     results_->collect();
@@ -649,7 +657,7 @@ void raise(const Error& error) {
     return;
   }
   const nb::object type = nb::module_::import_("rndn._error").attr("Error");
-  const nb::object made = type(error.message, fault_name(error.fault));
+  const nb::object made = type(as_utf8(error.message), fault_name(error.fault));
   PyErr_SetObject(type.ptr(), made.ptr());
 }
 
@@ -671,6 +679,7 @@ NB_MODULE(_rndn, m) {
       .def_prop_ro("types", &QueryResult::types)
       .def_prop_ro("rows", &QueryResult::rows)
       .def_prop_ro("said", &QueryResult::said)
+      .def_prop_ro("proof", &QueryResult::proof)
       .def("stream", &QueryResult::stream)
       .def("table", &QueryResult::table, "most"_a)
       .def("texts", &QueryResult::texts, "most"_a)
@@ -688,7 +697,7 @@ NB_MODULE(_rndn, m) {
       .def("add_file", &Connection::add_file, "name"_a, "path"_a)
       .def("remove", &Connection::remove, "name"_a)
       .def("tables", &Connection::tables)
-      .def("sql", &Connection::sql, "text"_a, "seconds"_a, "bytes"_a)
+      .def("sql", &Connection::sql, "text"_a, "seconds"_a, "bytes"_a, "prove"_a)
       .def("translate", &Connection::translate, "text"_a, "plan"_a)
       .def("emit", &Connection::emit, "text"_a, "is_sql"_a, "arch"_a, "stage"_a);
   m.def("assemble", &assemble, "ptx"_a, "arch"_a, "level"_a);

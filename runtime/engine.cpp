@@ -295,9 +295,14 @@ std::vector<std::string> Engine::Plan::host_work() const {
 }
 size_t Engine::Plan::device_kernels() const {
   if (state_->instead) return state_->instead->device_kernels();
+  if (!state_->whole_program.empty()) return 0;
   const std::vector<Step>& steps = state_->steps.steps;
   return static_cast<size_t>(
       std::count_if(steps.begin(), steps.end(), [](const Step& s) { return s.kind == Step::launch; }));
+}
+
+const Compiled& Engine::Plan::compiled() const {
+  return state_->instead ? state_->instead->compiled() : state_->compiled;
 }
 
 Result<std::unique_ptr<Engine::Plan>> Engine::plan(const Compiled& compiled, const SourceManager& sources,

@@ -84,6 +84,8 @@ class Engine {
     std::vector<std::string> host_work() const;
     // Kernels of the program that run on the device; operators of the library come on top.
     size_t device_kernels() const;
+    // What runs: the program, or what a run has compiled it to again.
+    const Compiled& compiled() const;
 
     struct State;  // state.h
 

@@ -75,12 +75,17 @@ class Connection:
         params=None,
         timeout: float | None = None,
         max_memory: int | str | None = None,
+        prove: bool = False,
     ) -> Result:
         """Runs a query and gives its rows; of several statements, those of the last. A statement
         without rows gives a result without columns.
 
         `params` are values for `?` and `$1` (a sequence) or `$name` (a mapping). `timeout` (seconds)
         and `max_memory` (bytes, or a text such as "4G") are those of `connect`, for this call.
+
+        `prove` repeats each query by other kernels and on the reference interpreter, as
+        `rndn sql --prove` does: a difference is an `Error` whose fault is "internal", and
+        `Result.proof` says what was compared.
         """
         native = self._native
         _load_planner()
@@ -94,6 +99,7 @@ class Connection:
             text if params is None else substitute(text, params),
             timeout or 0,
             "" if max_memory is None else str(max_memory),
+            bool(prove),
         )
         _say(made.said)
         return Result(made)

@@ -110,6 +110,11 @@ class Result:
         """Where the time went."""
         return Timing(self._native)
 
+    @property
+    def proof(self) -> str:
+        """What `prove=True` compared and what it could not, in lines; empty without it."""
+        return self._native.proof
+
     def __arrow_c_stream__(self, requested_schema=None) -> object:
         """The rows as a stream of Arrow's C interface. Its types are the result's own.
 

@@ -13,7 +13,8 @@
 //    code over a sample of the largest table: its first rows, some from the middle and its last ones,
 //    a row more than whole tiles.
 //
-// What was the same in both paths is no proof, and said. All begin with the same HorseIR: that SQL
+// A run that the program ends, by a requirement or by numbers that are too large, must end on the other ways, too; by
+// which of several statements is open. What was the same in both paths is no proof, and said. All begin with the same HorseIR: that SQL
 // means this is not checked. Cost: that of the second path, unfused and slow, and of the interpreter.
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -171,12 +172,22 @@ void take_other_path(CompileOptions& compile, EngineOptions& engine) {
   o.member = o.member == Options::Member::hash ? Options::Member::automatic : Options::Member::hash;
 }
 
-// Machine code by kernel; none of a module that the driver has compiled.
-std::set<cubin::Bytes> codes_of(const Compiled& compiled) {
-  std::set<cubin::Bytes> codes;
+// Machine code of those kernels of the program; `unknown`: how many have none there, as of a module that the driver
+// has compiled, and of runs by ranges.
+struct Codes {
+  std::set<cubin::Bytes> known;
+  uint64_t unknown = 0;
+};
+Codes codes_of(const Compiled& compiled, const std::vector<std::string>& kernels) {
+  Codes codes;
+  codes.unknown = kernels.size();
   if (compiled.cubin.empty()) return codes;
   if (auto image = cubin::read(compiled.cubin))
-    for (cubin::Kernel& kernel : image->kernels) codes.insert(std::move(kernel.code));
+    for (cubin::Kernel& kernel : image->kernels)
+      if (std::find(kernels.begin(), kernels.end(), kernel.name) != kernels.end()) {
+        codes.known.insert(std::move(kernel.code));
+        --codes.unknown;
+      }
   return codes;
 }
 
@@ -274,23 +285,53 @@ class Session::Proof {
       leave(fmt::format("the reference interpreter, for which {} elements of columns are too many", reads.elements));
     else
       RETURN_IF_ERROR(interpret_sample(reads));
-    if (calls_text(ready_.compiled.program)) leave("what the host does of functions of texts, on every path by one code");
+    if (calls_text(ready_.compiled.program))
+      leave("what the host does of functions of texts, on every path by one code");
     leave(outcome_.is_sql
               ? "what all of these begin with: the plan, its translation to HorseIR, and the data as they were read"
               : "what all of these begin with: the data as they were read");
     tell(fmt::format("not checked: {}", fmt::join(unchecked_, "; ")));
     if (is_different_) {
       const bool other = reference_ || second_;
-      tell(fmt::format("the result is that of {}", reference_ ? "the reference interpreter" : second_ ? "the second path" : "the run"));
+      tell(fmt::format("the result is that of {}", reference_ ? "the reference interpreter"
+                                                   : second_  ? "the second path"
+                                                              : "the run"));
       if (other) outcome_.results = reference_ ? *std::move(reference_) : *std::move(second_);
     }
+    return {};
+  }
+
+  // Of a run that the program has ended by that error: the other ways must end, too, be it by another statement's.
+  Result<void> fail_too(const Error& error) {
+    failure_ = &error;
+    if (!ready_.plan || (ready_.plan->device_kernels() == 0 && !ready_.plan->fallbacks().empty())) {
+      tell("nothing is checked: the reference interpreter ran it, and there is no second path to that");
+      return {};
+    }
+    RETURN_IF_ERROR(take_second_path());
+    const Reads reads = reads_of(ready_.compiled.program, tables_);
+    if (reads.elements <= options_.prove_elements)
+      RETURN_IF_ERROR(interpret_all());
+    else
+      leave(fmt::format("the reference interpreter, for which {} elements of columns are too many", reads.elements));
+    if (!unchecked_.empty()) tell(fmt::format("not checked: {}", fmt::join(unchecked_, "; ")));
     return {};
   }
 
  private:
   using Values = std::vector<data::Value>;
 
-  void tell(const std::string& line) { session_.say(fmt::format("prove {}: {}\n", name_, line)); }
+  void tell(const std::string& line) {
+    const std::string text = fmt::format("prove {}: {}\n", name_, line);
+    options_.told_of_proof ? options_.told_of_proof(text) : session_.say(text);
+  }
+  // Of a run that has failed: what another way to it gave.
+  void compare_failures(const std::string& way, const Result<Values>& ran) {
+    if (ran)
+      find(fmt::format("{}: a result, and the run fails: {}", way, failure_->message));
+    else
+      tell(fmt::format("{}: it fails, too: {}", way, ran.error().message));
+  }
   void leave(std::string what) { unchecked_.push_back(std::move(what)); }
   void find(std::string what) {
     tell("DIFFERENT: " + what);
@@ -319,15 +360,18 @@ class Session::Proof {
     std::vector<std::string> fallbacks;
     Engine engine(*device, tables_, nullptr, session_.pool_.get());
     engine.limit_memory(session_.choice_->memory_limit());
+    std::unique_ptr<Engine::Plan> plan;
     auto ran = errors_of([&]() -> Result<Values> {
-      ASSIGN_OR_RETURN(const auto plan, engine.plan(*compiled, session_.sources_, engine_options, timings, &tables_));
+      ASSIGN_OR_RETURN(plan, engine.plan(*compiled, session_.sources_, engine_options, timings, &tables_));
       fallbacks = plan->fallbacks();
       return engine.run(*plan, timings, nullptr, &kernels, &fallbacks);
     });
     if (!ran && ran.error().cause == Cause::cancelled) return ran.error();
     for (const std::string& f : fallbacks) leave(f + ", on the reference interpreter in the second path");
-    if (ran) {
-      RETURN_IF_ERROR(compare_with_second(*ran, *compiled, kernels, clock));
+    if (failure_ && (ran || ran.error().fault != Fault::world)) {
+      compare_failures("second path", ran);
+    } else if (ran) {
+      RETURN_IF_ERROR(compare_with_second(*ran, plan->compiled(), kernels, clock));
       second_ = *std::move(ran);
     } else if (ran.error().fault != Fault::world) {
       find("second path: " + ran.error().message);
@@ -340,16 +384,23 @@ class Session::Proof {
 
   Result<void> compare_with_second(const Values& results, const Compiled& compiled,
                                    const std::vector<KernelReport>& kernels, const Clock& clock) {
-    const std::set<cubin::Bytes> firsts = codes_of(ready_.compiled), seconds = codes_of(compiled);
-    const auto own = static_cast<uint64_t>(
-        std::count_if(seconds.begin(), seconds.end(), [&](const auto& code) { return !firsts.contains(code); }));
+    std::vector<std::string> outlined;
     std::set<std::string> library, both;
     for (const KernelReport& k : kernels)
-      if (k.kind != "outlined") library.insert(k.name);
+      if (k.launches && k.kind == "outlined")
+        outlined.push_back(k.name);
+      else if (k.launches)
+        library.insert(k.name);
+    const Codes firsts = codes_of(ready_.plan->compiled(), outcome_.outlined), seconds = codes_of(compiled, outlined);
+    const auto own = static_cast<uint64_t>(std::count_if(
+        seconds.known.begin(), seconds.known.end(), [&](const auto& code) { return !firsts.known.contains(code); }));
     for (const std::string& kernel : outcome_.library)
       if (library.contains(kernel)) both.insert(kernel);
-    if (own < seconds.size())
-      leave(fmt::format("{} of the program that both paths ran", count_of(seconds.size() - own, "kernel")));
+    if (own < seconds.known.size())
+      leave(fmt::format("{} of the program that both paths ran", count_of(seconds.known.size() - own, "kernel")));
+    if (seconds.unknown)
+      leave(fmt::format("whether {} of the second path, whose code is not at hand, are others",
+                        count_of(seconds.unknown, "kernel")));
     if (!both.empty()) {
       constexpr size_t most_named = 5;
       std::vector<std::string> named(
@@ -367,7 +418,7 @@ class Session::Proof {
     std::string what = difference(first_, grids, "the second path", ordered_, 0);
     if (!what.empty())
       find(how + ": " + what);
-    else if (own == 0 && library.size() == both.size())
+    else if (own == 0 && seconds.unknown == 0 && library.size() == both.size())
       tell("second path: none, for every kernel of it is the first run's");
     else
       tell(fmt::format("{}: {} the same ({})", how, count_of(rows_of(grids), "row"), clock.text()));
@@ -393,7 +444,8 @@ class Session::Proof {
     ASSIGN_OR_RETURN(const Grids grids, grids_of(results, outcome_));
     std::string what = difference(ours, grids, "the reference interpreter", ordered_, relative_);
     if (!what.empty() && relative_ > 0)
-      leave(fmt::format("the reference interpreter, whose functions of mathematics round otherwise: over {}, {}", over, what));
+      leave(fmt::format("the reference interpreter, whose functions of mathematics round otherwise: over {}, {}", over,
+                        what));
     else if (!what.empty())
       find(fmt::format("over {}: {}", over, what));
     else
@@ -408,6 +460,10 @@ class Session::Proof {
     if (!ran && ran.error().cause == Cause::cancelled) return ran.error();
     if (!ran && ran.error().fault == Fault::world) {
       leave("the reference interpreter, which failed: " + ran.error().message);
+      return {};
+    }
+    if (failure_) {
+      compare_failures("reference interpreter", ran);
       return {};
     }
     if (!ran) {
@@ -467,12 +523,19 @@ class Session::Proof {
   Grids first_;
   std::optional<Values> second_, reference_;
   bool is_different_ = false;
+  const Error* failure_ = nullptr;  // of the run
   std::vector<std::string> unchecked_;
 };
 
 Result<void> Session::prove(const std::string& name, const RunOptions& options, Outcome& outcome) {
   const ResultMemory::OnHost read_here;
   return Proof(*this, name, options, outcome).make();
+}
+
+Error Session::prove_failure(const std::string& name, const RunOptions& options, Error error) {
+  Outcome outcome;
+  if (const auto done = Proof(*this, name, options, outcome).fail_too(error); !done) return done.error();
+  return outcome.differences.empty() ? error : proven(name, outcome).error();
 }
 
 }  // namespace rndn::runtime

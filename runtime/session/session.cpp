@@ -476,8 +476,10 @@ Result<Session::Outcome> Session::run_program(const NamedSource& program, const 
       if (run == 1)
         for (const std::string& w : report.host_work) say(fmt::format("note: host work: {}\n", w));
       if (!results) {
+        Error error = results.error();
+        if (options.prove && error.fault == Fault::input) error = prove_failure(program.name, options, std::move(error));
         ready_.pop_back();
-        return results.error();
+        return error;
       }
       outcome.results = *std::move(results);
       report.fallbacks = plan->fallbacks();
@@ -485,7 +487,7 @@ Result<Session::Outcome> Session::run_program(const NamedSource& program, const 
       outcome.fallbacks = report.fallbacks.size();
       if (options.prove)
         for (const KernelReport& k : report.kernels)
-          if (k.kind != "outlined") outcome.library.push_back(k.name);
+          if (k.launches) (k.kind == "outlined" ? outcome.outlined : outcome.library).push_back(k.name);
     } else {
       auto scope = timings.measure(Phase::cpu, "reference interpreter");
       data::TimedTables timed(tables, timings);

@@ -60,6 +60,7 @@ struct RunOptions {
   bool cache = true;     // code is kept on disk, plans in memory
   bool reports = false;  // one per run, with times of kernels
   bool prove = false;    // results of programs and queries are checked (Session::prove)
+  Say told_of_proof;     // hears what was compared, line by line; empty: the session's `say`
   // Elements of the columns read up to which a check on the reference interpreter is over all rows.
   uint64_t prove_elements = uint64_t{1} << 25;
   Limits limits;         // of each run
@@ -95,7 +96,8 @@ class Session {
     std::string printed;               // by @print, in the last run
     std::vector<RunReport> reports;    // one per run, when they are wanted
     size_t fallbacks = 0;
-    std::vector<std::string> library;  // kernels of operators that ran, when checks are wanted
+    // Kernels that ran, when checks are wanted: the program's, and those of operators.
+    std::vector<std::string> outlined, library;
     // Of checks: a sentence for each that failed.
     std::vector<std::string> differences;
   };
@@ -137,6 +139,8 @@ class Session {
   // Checks what the last run of a program has given, by other ways to it (prove.cpp); says what was
   // compared, and what was not. Results that differ are replaced by those that are trusted more.
   Result<void> prove(const std::string& name, const RunOptions& options, Outcome& outcome);
+  // The same of a run that the program itself has ended: by the error, unless another way has a result.
+  Error prove_failure(const std::string& name, const RunOptions& options, Error error);
 
  private:
   // A failure while a query ran: told where it stands in the text, if a requirement is not met.

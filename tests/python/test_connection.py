@@ -4,6 +4,7 @@ import datetime
 import decimal
 import gc
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -345,3 +346,22 @@ def test_orders_of_imports(order):
         assert pyarrow.table(duckdb.sql('SELECT 1 AS a')).num_rows == 1
         assert db.register('d', duckdb.sql('SELECT 5 AS y')).table('d').fetchall() == [(5,)]
     """)
+
+
+def test_a_query_is_proven(db):
+    query = "SELECT k, sum(x) AS s FROM t GROUP BY k ORDER BY k"
+    plain, proven = db.sql(query), db.sql(query, prove=True)
+    assert proven.fetchall() == plain.fetchall() == [("a", 4), ("b", 2)]
+    assert plain.proof == ""
+    lines = proven.proof.splitlines()
+    assert all(line.startswith("prove query: ") for line in lines)
+    kernels = re.search(r"second path: (\d+) other kernels? of -O0, one per statement", proven.proof)
+    assert kernels and int(kernels.group(1)) > 0  # what fused kernels did is done by others
+    assert "reference interpreter, over all rows: 2 rows the same" in proven.proof
+    assert lines[-1].startswith("prove query: not checked: ")
+    with pytest.raises(rndn.Error, match="divi|zero") as e:  # its own error, which all ways have
+        db.sql("SELECT sum(x // (x - x)) FROM t", prove=True)
+    assert e.value.fault == "input"
+    with pytest.raises(rndn.Error, match="which the device cpu is") as e:
+        rndn.connect("cpu").sql("SELECT 1", prove=True)
+    assert e.value.fault == "usage"

@@ -274,6 +274,74 @@ TEST_F(Prove, TheSameKernelsAreNoSecondPath) {
                            Not(HasSubstr("other kernel")), HasSubstr("not checked: what small_order do alike")));
 }
 
+// A run that fails where another way does not.
+std::string required(const char* bound) {
+  return fmt::format(R"(module m {{ import Builtin.*; def main() : f64 {{
+  t:? = @load_table(`lineitem:sym);
+  p:f64 = check_cast(@column_value(t, `l_extendedprice:sym), f64);
+  ok:? = @lt(p, {}:f64);
+  q:? = @require(ok, p, `"too large":sym);
+  s:? = @sum(q);
+  return s; }} }})",
+                     bound);
+}
+TEST_F(Prove, AFailureThatIsNoneOfAnotherWayIsADifference) {
+  const auto fails = run(required("1000").c_str(), true);
+  ASSERT_FALSE(fails);
+  EXPECT_EQ(fails.error().exit_code(), 1) << fails.error().message << said_;
+  EXPECT_THAT(fails.error().message, HasSubstr("too large"));
+  EXPECT_THAT(said_, AllOf(HasSubstr("second path: it fails, too: "), HasSubstr("too large"),
+                           HasSubstr("reference interpreter: it fails, too: "), Not(HasSubstr("DIFFERENT"))));
+
+  for (const bool is_first : {true, false}) {
+    open();
+    size_t prices = 0;
+    device_->on_copy = [&](std::vector<std::byte>& bytes) {
+      if (bytes.size() < 20'000 || prices++ != (is_first ? 0 : 1)) return;
+      const double large = 1e9;
+      std::memcpy(bytes.data() + bytes.size() - sizeof large, &large, sizeof large);
+    };
+    const auto ran = run(required("1e8").c_str(), true);
+    EXPECT_EQ(prices, 2u);
+    if (is_first) {
+      ASSERT_FALSE(ran);
+      EXPECT_EQ(ran.error().exit_code(), 70);
+      EXPECT_THAT(ran.error().message, HasSubstr("second path: a result, and the run fails: "));
+      EXPECT_THAT(ran.error().message, HasSubstr("reference interpreter: a result, and the run fails: "));
+    } else {
+      ASSERT_TRUE(ran) << ran.error().message << said_;
+      EXPECT_THAT(ran->differences, testing::ElementsAre(AllOf(HasSubstr("second path: "), HasSubstr("too large"))));
+    }
+  }
+}
+
+// What was compiled and did not run is no witness.
+TEST_F(Prove, KernelsThatDidNotRunAreNotCounted) {
+  const auto proved = run(R"(module m { import Builtin.*; def main() : f64 {
+    t:? = @load_table(`lineitem:sym);
+    n:i32 = check_cast(@column_value(t, `l_linenumber:sym), i32);
+    p:f64 = check_cast(@column_value(t, `l_extendedprice:sym), f64);
+    rows:i64 = @len(n);
+    few:bool = @lt(rows, 10:i64);
+    s:f64 = 0:f64;
+    if (few) { q:? = @mul(p, p); r:? = @minus(q, p); s = @sum(r); } else { s = @sum(p); }
+    return s; } })",
+                          true);
+  ASSERT_TRUE(proved) << proved.error().message << said_;
+  EXPECT_THAT(said_, AllOf(HasSubstr("the whole program"), HasSubstr("prove m: nothing is checked: "),
+                           Not(HasSubstr("second path: "))));
+}
+
+// The lines go where they are asked to.
+TEST_F(Prove, WhatIsToldGoesWhereItIsWanted) {
+  std::string told;
+  options_.told_of_proof = [&](const std::string& line) { told += line; };
+  const auto proved = run(program, true);
+  ASSERT_TRUE(proved) << proved.error().message << said_;
+  EXPECT_EQ(said_, "");
+  EXPECT_THAT(told, AllOf(HasSubstr("prove m: second path: "), HasSubstr("prove m: not checked: ")));
+}
+
 // Of every query that a statement runs.
 TEST_F(Prove, WhatIsInsertedIsCheckedToo) {
   REQUIRE_PLANNER();
