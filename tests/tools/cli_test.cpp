@@ -765,6 +765,20 @@ TEST_F(Cli, ProveSaysWhatItHasCompared) {
   EXPECT_EQ(run(four + "cpu --prove").exit_code, 2);
 }
 
+// The same program over a device that gets a bit wrong.
+TEST_F(Cli, ADifferenceOfProveEndsWith70AndTheOtherResult) {
+  const std::string twelve = " tpch run --queries 12 --scale 0.002 --device sim";
+  const Ran right = run("rndn" + twelve), unchecked = run("rndn_wrong" + twelve), proved = run("rndn_wrong" + twelve + " --prove");
+  EXPECT_EQ(unchecked.exit_code, 0) << unchecked.err;
+  EXPECT_NE(unchecked.out, right.out);
+  EXPECT_EQ(proved.exit_code, 70) << proved.err;
+  EXPECT_EQ(proved.out, right.out);
+  EXPECT_THAT(proved.err, AllOf(HasSubstr("prove q12: DIFFERENT: second path: "),
+                                HasSubstr("prove q12: DIFFERENT: over all rows: row 2, column `low_line_count`: 13, and 14 "),
+                                HasSubstr("prove q12: the result is that of the reference interpreter"),
+                                HasSubstr("error: prove q12: ")));
+}
+
 TEST_F(Cli, QuerySixOnTheSimulatorOfEveryTargetAndOnTheInterpreter) {
   for (const char* device : {"cpu", "sim --arch sm_60", "sim --arch sm_61", "sim --arch sm_75", "sim --arch sm_80",
                              "sim --arch sm_86", "sim --arch sm_89", "sim --arch sm_90"}) {
