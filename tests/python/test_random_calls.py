@@ -1,13 +1,17 @@
 """Functions and methods with arguments of any kind, in any order: an answer or an exception of Python's
-or of ours whose fault is no bug, and a connection that goes on to answer right.
+or of ours whose fault is no bug, and a connection that goes on to answer right. Among the arguments are
+capsules that are none of ours, streams whose functions are missing, fail or call back, and texts and
+parameters that other threads change meanwhile. $RNDN_RANDOM_SEEDS seeds from $RNDN_RANDOM_FIRST on.
 
 The interpreter's death, which no exception tells of, ends the whole run of the tests.
 """
 
+import ctypes
 import datetime
 import decimal
 import os
 import random
+import threading
 
 import numpy
 import pandas
@@ -16,6 +20,7 @@ import pyarrow as pa
 import rndn
 
 SEEDS = int(os.environ.get("RNDN_RANDOM_SEEDS", "3"))
+FIRST = int(os.environ.get("RNDN_RANDOM_FIRST", "0"))
 STEPS = 250
 
 
@@ -29,6 +34,115 @@ class Lying:
         if isinstance(self.answer, Exception):
             raise self.answer
         return self.answer
+
+
+class Stream(ctypes.Structure):
+    """ArrowArrayStream, as C has it."""
+
+    GET = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_void_p, ctypes.c_void_p)
+    SAY = ctypes.CFUNCTYPE(ctypes.c_void_p, ctypes.c_void_p)
+    RELEASE = ctypes.CFUNCTYPE(None, ctypes.c_void_p)
+    _fields_ = [("get_schema", ctypes.c_void_p), ("get_next", ctypes.c_void_p), ("get_last_error", ctypes.c_void_p),
+                ("release", ctypes.c_void_p), ("private_data", ctypes.c_void_p)]  # fmt: skip
+
+
+KEPT = []  # what capsules point to
+SAID = ctypes.create_string_buffer(b"it is \xff gone\n")
+
+
+def pointer(function):
+    KEPT.append(function)
+    return ctypes.cast(function, ctypes.c_void_p).value
+
+
+def capsule(record, name=b"arrow_array_stream"):
+    new = ctypes.pythonapi.PyCapsule_New
+    new.restype, new.argtypes = ctypes.py_object, [ctypes.c_void_p, ctypes.c_char_p, ctypes.c_void_p]
+    KEPT.extend((record, name))
+    return new(ctypes.addressof(record), name, None)
+
+
+class Wrong:
+    """A stream of C's interface with something wrong in it: `fault` is which function is missing, or what it does."""
+
+    def __init__(self, fault, db=None):
+        self.fault, self.db = fault, db
+
+    def __arrow_c_stream__(self, requested_schema=None):
+        calls = []
+
+        def release(at):
+            Stream.from_address(at).release = None
+
+        def get_schema(_, out):
+            if self.fault == "no schema":
+                return 5
+            if self.fault in ("calls back", "closes"):
+                call(self.db.sql, "SELECT 1 AS a")
+                call(self.db.register, "t", pa.table({"x": [5]}))
+                if self.fault == "closes":
+                    call(self.db.close)
+            if self.fault == "released schema":
+                ctypes.memset(out, 0, 72)
+                return 0
+            pa.schema([("x", pa.int64())])._export_to_c(out)
+            return 0
+
+        def get_next(_, out):
+            if self.fault == "no array":
+                return 12
+            ctypes.memset(out, 0, 80)
+            calls.append(out)
+            if self.fault == "fails later" and len(calls) > 1:
+                return 5
+            if self.fault == "a column":
+                pa.array([1, 2])._export_to_c(out)
+            elif len(calls) < 3:
+                pa.record_batch({"x": [1, 2]})._export_to_c(out)
+            return 0
+
+        record = Stream(pointer(Stream.GET(get_schema)), pointer(Stream.GET(get_next)),
+                        pointer(Stream.SAY(lambda _: ctypes.addressof(SAID))), pointer(Stream.RELEASE(release)), None)  # fmt: skip
+        if self.fault in ("get_schema", "get_next", "get_last_error", "release"):
+            setattr(record, self.fault, None)
+        return capsule(record, b"another" if self.fault == "name" else b"arrow_array_stream")
+
+
+FAULTS = ["get_schema", "get_next", "get_last_error", "release", "name", "no schema", "released schema", "no array",
+          "fails later", "a column", "calls back", "calls back", "closes", "nothing"]  # fmt: skip
+
+
+class Pair:
+    """__arrow_c_array__ that answers anything."""
+
+    def __init__(self, answer):
+        self.answer = answer
+
+    def __arrow_c_array__(self, requested_schema=None):
+        return self.answer() if callable(self.answer) else self.answer
+
+
+class Calling:
+    """A sequence and a text that use the connection while it is used."""
+
+    def __init__(self, db):
+        self.db = db
+
+    def __len__(self):
+        call(self.db.sql, "SELECT 1 AS a")
+        return 1
+
+    def __getitem__(self, i):
+        call(self.db.unregister, "t")
+        if i:
+            raise IndexError
+        return 7
+
+    def __str__(self):
+        call(self.db.register, "t", pa.table({"x": [4]}))
+        return "4"
+
+    __fspath__ = __str__
 
 
 class Endless:
@@ -53,6 +167,8 @@ def values():
         b"", b"x", b"\x7fELF" + bytes(60), bytearray(b"abc"), (), (1,), [1, "x"], {"x": 1}, {1: 2}, object(),
         decimal.Decimal("1.5"), decimal.Decimal("NaN"), decimal.Decimal("1e40"), datetime.date(1, 1, 1),
         datetime.datetime(9999, 12, 31, 23, 59), datetime.time(23, 59, 59, 999999), datetime.timedelta(1),
+        Pair(None), Pair((1, 2)), Pair(lambda: pa.array([1]).__arrow_c_array__()),
+        Pair(lambda: pa.record_batch({"x": [1]}).__arrow_c_array__()), Pair(lambda: (object(),) * 2), Pair(()),
         numpy.int8(3), numpy.float32(0.1), numpy.array([1, 2]), numpy.datetime64("2020-01-01"), pandas.NaT,
         table, table.to_pandas(), pandas.DataFrame(), pa.table({}), pa.table({"a": [[1]], "b": [1]}),
         pa.RecordBatchReader.from_batches(table.schema, iter(())), table.schema, Lying(None), Lying(7),
@@ -84,13 +200,41 @@ def look_at(result, some):
     call(result.__arrow_c_stream__)
 
 
+def meanwhile(db, chance):
+    """Several threads with one connection and one result, and parameters that change under them."""
+    parameters, answers = [1, 2, 3], []
+    result = call(db.sql, "SELECT i AS x, CAST(i AS VARCHAR) AS k FROM range(50) AS r(i)")
+
+    def use(kind):
+        for i in range(6):
+            if kind == 0:
+                answers.append(call(db.sql, "SELECT $1 + $2 AS s", parameters))
+            elif kind == 1:
+                parameters[i % 2] = chance.choice([0, 2**40, "x", None])
+                parameters.append(i)
+                del parameters[2:]
+            elif kind == 2:
+                call(db.register, "t", pa.table({"x": [i]}))
+                call(db.sql, "SELECT sum(x) AS s FROM t")
+            elif result is not None:
+                call(result.fetchmany, 7)
+                call(result.arrow)
+
+    threads = [threading.Thread(target=use, args=(k,)) for k in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+
+
 def test_calls_have_an_answer_or_an_exception(tmp_path, monkeypatch, recwarn):
     monkeypatch.chdir(tmp_path)
     (tmp_path / "f.csv").write_text("a,b\n1,x\n")
     witness = rndn.connect("cpu").register("t", pa.table({"x": [1, 2, 3]}))
-    for seed in range(SEEDS):
+    for seed in range(FIRST, FIRST + SEEDS):
         chance = random.Random(seed)
         pool = values()
+        KEPT.clear()
 
         def some():
             return chance.choice(pool)
@@ -102,7 +246,7 @@ def test_calls_have_an_answer_or_an_exception(tmp_path, monkeypatch, recwarn):
         results = []
         for _ in range(STEPS):
             db = chance.choice(open_ones)
-            kind = chance.randrange(13)
+            kind = chance.randrange(16)
             if kind == 0:
                 made = call(rndn.connect, *(chance.choice(["cpu", some()]) for _ in range(chance.randrange(1, 3))))
                 open_ones = (open_ones + [made] if made else open_ones)[-3:]
@@ -128,6 +272,15 @@ def test_calls_have_an_answer_or_an_exception(tmp_path, monkeypatch, recwarn):
             elif kind == 11:
                 call(rndn.assemble, some(), some(), some())
                 call(rndn.disassemble, some())
+            elif kind == 12:
+                call(db.register, "t", Wrong(chance.choice(FAULTS), db))
+                results.append(call(db.sql, "SELECT * FROM t"))
+            elif kind == 13:
+                results.append(call(db.sql, chance.choice(["SELECT ?", "SELECT x FROM t WHERE x < ?"]), Calling(db),
+                                    prove=chance.random() < 0.1))  # fmt: skip
+                call(db.read_csv, Calling(db))
+            elif kind == 14:
+                meanwhile(db, chance)
             elif results and results[-1] is not None:
                 look_at(results[-1], some)
         del open_ones, results
