@@ -273,27 +273,67 @@ std::string block_barrier_name(std::string_view text) {
   return name;
 }
 
-// Suffixes that ptxas takes in another order than the rows have: bar.red.u32.popc, cvt.pack.u8.s32.sat.b32, and all of video
-// instructions. Empty: they are in the order of the rows.
-std::string in_order(std::string_view text) {
-  const bool video = text[0] == 'v' && !text.starts_with("vote"), bar = text.starts_with("bar.red.");
-  if (!video && !bar && !text.starts_with("cvt.pack.")) return {};
+std::vector<std::string_view> words_of(std::string_view text) {
   std::vector<std::string_view> words;
   for (size_t at = 0; at <= text.size();) {
     const size_t end = std::min(text.find('.', at), text.size());
     words.push_back(text.substr(at, end - at));
     at = end + 1;
   }
-  const auto rank = [&](std::string_view w) {
-    if (bar) return w == "u32" ? 1 : 0;
-    if (!video) return w == "sat" ? 0 : 1;
+  return words;
+}
+
+// A video instruction, whose suffixes ptxas takes in any order, in that of the rows. Empty: it is none.
+std::string video_in_order(std::string_view text) {
+  if (text[0] != 'v' || text.starts_with("vote")) return {};
+  std::vector<std::string_view> words = words_of(text);
+  const auto rank = [](std::string_view w) {
     if (w.size() == 3 && (w[0] == 'u' || w[0] == 's') && w != "sat") return 0;
     if (w == "add" || w == "min" || w == "max") return 4;
     return w == "po" ? 1 : w == "sat" ? 2 : 3;
   };
-  std::stable_sort(words.begin() + (video ? 1 : 2), words.end(),
+  std::stable_sort(words.begin() + 1, words.end(),
                    [&](std::string_view a, std::string_view b) { return rank(a) < rank(b); });
   return fmt::format("{}", fmt::join(words, "."));
+}
+
+// Modes of several words, which ptxas takes in any order and between others: bar.red.u32.popc, cp.async.shared.global.ca,
+// ldmatrix.aligned.m8n8.sync.x2. The text with the words of the longest mode that it has in their order; types and state spaces
+// stand as they do there, for these ptxas tells apart by their order. Empty: it has no such mode.
+std::string modes_in_order(std::string_view text) {
+  const Vocabulary& known = vocabulary();
+  const std::vector<std::string_view> words = words_of(text);
+  const auto is_placed = [&](std::string_view w) {
+    const Word* word = known.word(w);
+    return known.type(w) != Type::none || (word && word->field == Field::space);
+  };
+  std::string longest;
+  size_t most = 0;
+  for (uint32_t k = 0; k < opcode_count; ++k) {
+    const Opcode op = static_cast<Opcode>(k);
+    const std::string_view name = opcode_name(op);
+    if (!text.starts_with(name.substr(0, name.find('.'))) || words_of(name)[0] != words[0]) continue;
+    for (const Mode& m : modes(op)) {
+      const std::string wanted = fmt::format("{}.{}", name, m.text);
+      const std::vector<std::string_view> first = words_of(wanted);
+      if (first.size() <= most || first.size() > words.size()) continue;
+      std::vector<std::string_view> rest = words;
+      std::vector<size_t> places;
+      for (std::string_view w : first) {
+        const auto at = std::find(rest.begin(), rest.end(), w);
+        if (at == rest.end()) break;
+        if (is_placed(w)) places.push_back(static_cast<size_t>(at - rest.begin()));
+        *at = {};  // its place stays
+      }
+      const size_t found = static_cast<size_t>(std::count(rest.begin(), rest.end(), std::string_view()));
+      if (found != first.size() || !std::is_sorted(places.begin(), places.end())) continue;
+      std::erase(rest, std::string_view());
+      most = first.size();
+      longest = wanted;
+      for (std::string_view w : rest) longest.append(".").append(w);
+    }
+  }
+  return longest == text ? std::string() : longest;
 }
 
 // What old modules leave unsaid (PTX ISA, "mad" and "Semantics of floating-point instructions for sm_1x"; measured with ptxas 11.8):
@@ -316,12 +356,8 @@ static constexpr std::string_view prefetched[] = {"L2::64B", "L2::128B", "L2::25
 
 Type type_named(std::string_view name) { return vocabulary().type(name); }
 
-Mnemonic read_mnemonic(std::string_view text, uint32_t version, uint32_t target) {
+static Mnemonic read_in_order(std::string_view text, uint32_t version, uint32_t target) {
   Mnemonic result;
-  const std::string other = block_barrier_name(text);
-  if (!other.empty()) text = other;
-  const std::string ordered = in_order(text);
-  if (!ordered.empty()) text = ordered;
   size_t end = text.find('.');
   std::string_view base = text.substr(0, end);
   const Vocabulary& known_words = vocabulary();
@@ -424,6 +460,19 @@ Mnemonic read_mnemonic(std::string_view text, uint32_t version, uint32_t target)
   result.rewritten |= is_copy(i) || is_video(i.op);
   result.simple = !result.policy && !result.rewritten && i.op != Opcode::call;
   return result;
+}
+
+Mnemonic read_mnemonic(std::string_view text, uint32_t version, uint32_t target) {
+  const std::string barrier = block_barrier_name(text);
+  if (!barrier.empty()) text = barrier;
+  const std::string video = video_in_order(text);
+  if (!video.empty()) text = video;
+  Mnemonic read = read_in_order(text, version, target);
+  if (read.problem.empty()) return read;
+  const std::string ordered = modes_in_order(text);
+  if (ordered.empty()) return read;
+  Mnemonic other = read_in_order(ordered, version, target);
+  return other.problem.empty() ? other : read;
 }
 
 }  // namespace rndn::ptx

@@ -165,7 +165,7 @@ parameters: %empty | '(' ')' | '(' parameter_list ')';
 parameter_list: parameter | parameter_list ',' parameter;
 parameter:
     PARAM attributes type pointer IDENT dimensions { r.parameter(r.attributes.type, $5, @5); }
-  | REG type IDENT                         { r.register_parameter(r.attributes.type, $3, @3); }
+  | REG vector type IDENT                  { r.register_parameter(r.attributes.type, $4, @4); }
   /* .param .u64 .ptr .texref t */
   | PARAM attributes type PTR TYPE IDENT   { r.unsupported("directive", $5.text(), @5); r.parameter(r.attributes.type, $6, @6); }
   ;

@@ -319,6 +319,11 @@ uint32_t Reader::declare_function() {
   uint32_t id = static_cast<uint32_t>(module_.functions.size());
   module_.functions.emplace_back();
   module_.functions.back().external = true;                        // until a body is seen
+  for (uint32_t k = 0; k < pending_names_.size(); ++k)
+    if (pending_names_[k].is_predicate) predicates_.insert({id, k});
+  for (uint32_t k = 0; k < result_names_.size(); ++k)
+    if (result_names_[k].is_predicate)
+      predicates_.insert({id, static_cast<uint32_t>(header_.parameters.size()) + k});
   define(header_name_.name, Kind::function, id, header_name_.at);  // taken: reported, and read on for its own errors
   return id;
 }
@@ -1090,9 +1095,9 @@ void Reader::instruction(Range at) {
     f_.operands.resize(i.first_operand);
     return drop();
   }
-  for (const auto& [to, from] : results_)
-    add_before(parameter_access(Opcode::ld, module_.variables[from.variable_id()].type),
-               {to, {.kind = Operand::address_var, .id = from.id}});
+  for (const RegisterResult& r : results_)
+    pass(Opcode::ld, module_.variables[r.from.variable_id()].type, {.kind = Operand::address_var, .id = r.from.id},
+         r.registers, r.is_predicate);
   for (const Following& next : after_)
     if (!add_before(next.instruction, next.operands)) break;
   abandon();

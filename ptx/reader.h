@@ -3,6 +3,7 @@
 #include <array>
 #include <initializer_list>
 #include <map>
+#include <set>
 #include <span>
 #include <string>
 #include <string_view>
@@ -298,6 +299,7 @@ class Reader {
   bool rewrite_vector_move(const Instruction& i);
   bool rewrite_operands(const Mnemonic& m);
   bool take_space_of_name(Instruction& i);
+  bool pass(Opcode op, Type type, Operand at, std::span<const Operand> registers, bool is_predicate);
   void define_register_parameters();
   bool store_register_results();
   // statements.cpp; false: the grammar must look at it
@@ -339,7 +341,8 @@ class Reader {
   struct NameAt {
     std::string_view name;
     Range at;
-    bool in_register = false;  // a parameter or result in a register
+    bool in_register = false;   // a parameter or result in a register
+    bool is_predicate = false;  // which is one; the parameter is a .u32
   };
   Function header_;  // of the function being declared
   NameAt header_name_;
@@ -390,8 +393,12 @@ class Reader {
     uint32_t begin, end;
   };
   std::vector<Group> groups_;  // parenthesised lists of a call, as ranges of raw_
-  std::vector<std::pair<Operand, Operand>>
-      results_;                        // of the call being read: registers, and the .param variables that they come in
+  struct RegisterResult {
+    std::vector<Operand> registers;  // of a vector several
+    Operand from;                    // the .param variable that they come in
+    bool is_predicate;
+  };
+  std::vector<RegisterResult> results_;  // of the call being read
   struct Following {
     Instruction instruction;
     std::vector<Operand> operands;
@@ -404,7 +411,8 @@ class Reader {
   };
   std::vector<VectorRegister> vector_registers_;
   std::map<uint32_t, Halves> halves_;  // of the function's registers of 128 bits
-  std::vector<Operand> register_results_;  // of the function
+  std::vector<std::vector<Operand>> register_results_;  // of the function: the registers of each, more than one of a vector
+  std::set<std::pair<uint32_t, uint32_t>> predicates_;  // parameters and then results of functions that are such
   bool in_vector_ = false;
   uint32_t vector_begin_ = 0;
   uint32_t line_ = 1, line_at_ = 0;  // line number at offset line_at_

@@ -120,39 +120,65 @@ Instruction parameter_access(Opcode op, Type type) {
 
 void Reader::register_parameter(Type type, const Token& name, Range at) {
   if (header_.is_entry) error("bad-directive", at, "the parameter `{}` of an entry cannot be a register", name.text());
-  if (type == Type::pred) error("unsupported", at, "unsupported predicate as a parameter: `{}`", name.text());
-  parameter(type, name, at);
+  const bool is_predicate = type == Type::pred && attributes.vector == 1;
+  parameter(is_predicate ? Type::u32 : type, name, at);
   std::string& printed = pending_.back().name;
   printed.erase(0, printed.starts_with('%'));
   printed += "_parameter";
   pending_names_.back().in_register = true;
+  pending_names_.back().is_predicate = is_predicate;
+}
+
+// A parameter's load into its register, or its store: of a vector as one, of a predicate as a number.
+bool Reader::pass(Opcode op, Type type, Operand at, std::span<const Operand> registers, bool is_predicate) {
+  Instruction i = parameter_access(op, type);
+  Operand value = registers[0];
+  const auto access = [&] { return op == Opcode::ld ? add_before(i, {value, at}) : add_before(i, {at, value}); };
+  if (registers.size() > 1) {
+    i.mods.vector = static_cast<uint8_t>(registers.size());
+    value = {.kind = Operand::vector, .count = i.mods.vector, .id = static_cast<uint32_t>(f_.vector_elements.size())};
+    for (const Operand& r : registers) f_.vector_elements.push_back(r);
+  }
+  if (!is_predicate) return access();
+  value = fresh_register(Type::u32);
+  const Operand zero{.kind = Operand::immediate}, one{.kind = Operand::immediate, .value = 1};
+  if (op == Opcode::st)
+    return add_before({.op = Opcode::selp, .type = Type::u32}, {value, one, zero, registers[0]}) && access();
+  return access() && add_before({.op = Opcode::setp, .type = Type::u32, .mods = {.compare = Compare::ne}},
+                                {registers[0], value, zero});
 }
 
 void Reader::define_register_parameters() {
   halves_.clear();
   register_results_.assign(f_.results.size(), {});
   const auto define_one = [&](const NameAt& n, const Parameter& p) {
-    const Operand reg{.kind = Operand::reg, .id = static_cast<uint32_t>(f_.registers.size())};
-    if (define(n.name, Kind::reg, reg.id, n.at)) f_.add_register(p.type, unique(n.name));
-    return reg.id < f_.registers.size() ? reg : Operand();
+    const uint32_t first = static_cast<uint32_t>(f_.registers.size());
+    attributes.vector = static_cast<uint8_t>(std::max<uint64_t>(p.count, 1));
+    register_name(n.is_predicate ? Type::pred : p.type,
+                  Token{.begin = n.name.data(), .length = static_cast<uint32_t>(n.name.size())}, n.at);
+    clear_attributes();
+    std::vector<Operand> registers;
+    for (uint32_t r = first; r < f_.registers.size(); ++r) registers.push_back({.kind = Operand::reg, .id = r});
+    return registers;
   };
   for (uint32_t k = 0; k < f_.results.size() && k < result_names_.size(); ++k)
     if (result_names_[k].in_register) register_results_[k] = define_one(result_names_[k], f_.results[k]);
   for (uint32_t k = 0; k < f_.parameters.size() && k < pending_names_.size(); ++k)
     if (pending_names_[k].in_register) {
       opcode_at_ = pending_names_[k].at;
-      if (const Operand reg = define_one(pending_names_[k], f_.parameters[k]); reg.kind == Operand::reg)
-        add_before(parameter_access(Opcode::ld, f_.parameters[k].type), {reg, {.kind = Operand::parameter, .id = k}});
+      if (const auto registers = define_one(pending_names_[k], f_.parameters[k]); !registers.empty())
+        pass(Opcode::ld, f_.parameters[k].type, {.kind = Operand::parameter, .id = k}, registers,
+             pending_names_[k].is_predicate);
     }
 }
 
 // Where the function returns.
 bool Reader::store_register_results() {
   for (uint32_t k = 0; k < register_results_.size(); ++k)
-    if (register_results_[k].kind == Operand::reg &&
-        !add_before(parameter_access(Opcode::st, f_.results[k].type),
-                    {{.kind = Operand::parameter, .id = static_cast<uint32_t>(f_.parameters.size()) + k},
-                     register_results_[k]}))
+    if (const uint32_t number = static_cast<uint32_t>(f_.parameters.size()) + k;
+        !register_results_[k].empty() &&
+        !pass(Opcode::st, f_.results[k].type, {.kind = Operand::parameter, .id = number}, register_results_[k],
+              predicates_.contains({self_, number})))
       return false;
   return true;
 }
@@ -199,8 +225,9 @@ bool Reader::rewrite_call() {
   if (callee >= n) return true;
   if (callee + 1 < n && raw_[callee + 1].parenthesised) groups_.push_back({callee + 1, callee + 2});
   const std::vector<Parameter>*results = nullptr, *parameters = nullptr;
+  uint32_t called = UINT32_MAX;
   if (const Operand& o = raw_[callee].operand; o.kind == Operand::function && o.id < module_.functions.size())
-    results = &module_.functions[o.id].results, parameters = &module_.functions[o.id].parameters;
+    results = &module_.functions[o.id].results, parameters = &module_.functions[o.id].parameters, called = o.id;
   else if (const Operand& last = raw_[n - 1].operand; last.kind == Operand::prototype && last.id < f_.prototypes.size())
     results = &f_.prototypes[last.id].results, parameters = &f_.prototypes[last.id].parameters;
   if (!results) return true;
@@ -209,22 +236,37 @@ bool Reader::rewrite_call() {
       RawOperand& x = raw_[k];
       const bool result = k < callee;
       const bool nowhere = result && x.operand.kind == Operand::sink;
-      if (x.operand.kind != Operand::reg && !x.literal && !nowhere) continue;
+      const bool is_vector = x.operand.kind == Operand::vector;
+      if (x.operand.kind != Operand::reg && !is_vector && !x.literal && !nowhere) continue;
       const std::vector<Parameter>& list = result ? *results : *parameters;
-      if (k - g.begin >= list.size() || (result && x.operand.kind != Operand::reg && !nowhere))
-        return true;  // the check says what is wrong
+      if (k - g.begin >= list.size() || (result && x.literal)) return true;  // the check says what is wrong
       const Type type = list[k - g.begin].type;
+      std::vector<Operand> registers{x.operand};
+      if (is_vector) {
+        registers.clear();
+        for (uint32_t e = 0; e < x.operand.count; ++e) registers.push_back(vector_raw_[x.operand.id + e].operand);
+        if (registers.size() != list[k - g.begin].count) {
+          error("bad-operand", x.at, "call: a vector of {}, expected {}", registers.size(), list[k - g.begin].count);
+          return false;
+        }
+      }
+      const bool is_predicate =
+          predicates_.contains({called, k - g.begin + (result ? static_cast<uint32_t>(parameters->size()) : 0)});
+      if (is_predicate && !nowhere &&
+          (x.operand.kind != Operand::reg || f_.registers[x.operand.reg_id()].type != Type::pred)) {
+        error("bad-operand", x.at, "call: expected a predicate");
+        return false;
+      }
       const uint32_t id = static_cast<uint32_t>(module_.variables.size());
       Variable v{.space = Space::param, .type = type, .name = unique("argument"), .function = self_};
-      if (nowhere)
-        v.count = list[k - g.begin].count, v.align = list[k - g.begin].align;
-      else if (result)
-        results_.push_back({x.operand, {.kind = Operand::variable, .id = id}});
+      if (nowhere || is_vector) v.count = list[k - g.begin].count, v.align = list[k - g.begin].align;
+      if (result && !nowhere)
+        results_.push_back({registers, {.kind = Operand::variable, .id = id}, is_predicate});
       else if (x.literal && !literal(x, type))
         return false;
       module_.variables.add(std::move(v));
-      if (!result &&
-          !add_before(parameter_access(Opcode::st, type), {{.kind = Operand::address_var, .id = id}, x.operand}))
+      if (registers.size() == 1) registers[0] = x.operand;  // a constant has its bits by now
+      if (!result && !pass(Opcode::st, type, {.kind = Operand::address_var, .id = id}, registers, is_predicate))
         return false;
       x = {.operand = {.kind = Operand::variable, .id = id}, .at = x.at};
     }

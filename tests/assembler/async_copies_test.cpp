@@ -39,6 +39,14 @@ TEST(AsyncCopies, SizesCachesAndHints) {
   EXPECT_THAT(three_ways(with_cells(statements), newer, true), AnyOf(-1, static_cast<int>(newer.size())));
 }
 
+TEST(AsyncCopies, ModifiersInOtherOrders) {
+  std::vector<std::string> statements;
+  for (const char* copy : {"cp.async.shared.global.ca", "cp.async.shared.ca.global", "cp.async.L2::128B.ca.shared.global",
+                           "cp.async.shared::cta.L2::64B.global.cg", "cp.async.cg.L2::256B.shared.global"})
+    statements.push_back(copied(fmt::format("{} [%r4], [%d6], 16", copy)));
+  EXPECT_THAT(three_ways(with_cells(statements), newer, true), AnyOf(-1, static_cast<int>(newer.size())));
+}
+
 TEST(AsyncCopies, NumbersOfBytes) {
   for (const int size : {4, 8, 16}) {
     const std::string copy = fmt::format("cp.async.{}.shared.global [%r4], [{}], {}, ", size == 16 ? "cg" : "ca",

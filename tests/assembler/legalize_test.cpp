@@ -183,10 +183,39 @@ TEST(Expand, VideoInstructionsAsPtxasHasThem) {
 TEST(Expand, SuffixesInOtherOrders) {
   const std::string statements[] = {"vadd.add.s32.sat.u32.s32 %r0, %r1, %r2, %r3",
                                     "vshl.u32.sat.add.u32.clamp.u32 %r0, %r1, %r2, %r3",
-                                    "vset.add.s32.lt.s32 %r0, %r1, %r2, %r3", "bar.red.u32.popc %r0, 0, %p1"};
+                                    "vset.add.s32.lt.s32 %r0, %r1, %r2, %r3", "bar.red.u32.popc %r0, 0, %p1",
+                                    "bar.red.pred.and %p1, 0, %p1; selp.u32 %r0, 5, 6, %p1"};
   video_three_ways({std::begin(statements), std::end(statements)});
   EXPECT_THAT(three_ways(kernel("7.0", "sm_80", {"cvt.pack.u8.s32.sat.b32 %r0, %r1, %r2, %r3"}), newer, true),
               AnyOf(-1, static_cast<int>(newer.size())));
+}
+
+// As ptxas takes them; state spaces and types it tells apart by their order.
+TEST(Expand, ModesInOtherOrders) {
+  const auto read = [](const std::string& statement) {
+    const std::string text = ".version 7.8\n.target sm_80\n.address_size 64\n.entry k()\n{\n.reg .b32 %r<4>; .reg .b64 "
+                             "%d<4>; .reg .pred %p; .shared .align 16 .b8 cells[64];\n" +
+                             statement + ";\nret;\n}\n";
+    const std::string refused = refusal(text);
+    return refused.empty() ? ptx::print(parse_text("order.ptx", text)) : refused;
+  };
+  const std::vector<std::vector<std::string>> rows = {
+      {"cp.async.ca.shared.global [cells], [%d1], 8", "cp.async.shared.global.ca [cells], [%d1], 8",
+       "cp.async.shared.ca.global [cells], [%d1], 8"},
+      {"cp.async.cg.shared.global.L2::cache_hint [cells], [%d1], 16, %d2",
+       "cp.async.L2::cache_hint.shared.global.cg [cells], [%d1], 16, %d2"},
+      {"cp.async.mbarrier.arrive.noinc.shared.b64 [cells]", "cp.async.mbarrier.arrive.shared.b64.noinc [cells]"},
+      {"ldmatrix.sync.aligned.m8n8.x2.trans.shared.b16 {%r1, %r2}, [cells]",
+       "ldmatrix.aligned.m8n8.sync.trans.x2.shared.b16 {%r1, %r2}, [cells]",
+       "ldmatrix.sync.aligned.x2.shared.b16.m8n8.trans {%r1, %r2}, [cells]"},
+      {"mbarrier.arrive.noComplete.shared.b64 %d1, [cells], 1", "mbarrier.arrive.b64.shared.noComplete %d1, [cells], 1"},
+      {"bar.red.and.pred %p, 0, %p", "bar.red.pred.and %p, 0, %p", "barrier.cta.red.aligned.pred.and %p, 0, %p"},
+      {"cvt.pack.sat.u8.s32.b32 %r1, %r2, %r3, %r1", "cvt.pack.u8.s32.sat.b32 %r1, %r2, %r3, %r1"},
+  };
+  for (const auto& row : rows)
+    for (const std::string& other : row) EXPECT_EQ(read(other), read(row[0])) << other;
+  EXPECT_THAT(read("cp.async.ca.global.shared [cells], [%d1], 8"), ::testing::HasSubstr("unsupported modifier"));
+  EXPECT_THAT(read("cvt.pack.sat.s32.u8.b32 %r1, %r2, %r3, %r1"), ::testing::HasSubstr("unsupported modifier"));
 }
 
 TEST(Expand, SelectorsThatSelectNothing) {

@@ -208,11 +208,58 @@ TEST(Newest, ParametersInRegisters) {
       HasSubstr("unsupported form of `call`"));
   EXPECT_THAT(refusal(".version 7.8\n.target sm_80\n.address_size 64\n.extern .local .b32 a[4];\n"),
               HasSubstr("`a` in .local cannot be .extern"));
-  EXPECT_THAT(refusal(".version 7.8\n.target sm_80\n.address_size 64\n.func f(.reg .pred %a)\n{\nret;\n}\n"),
-              HasSubstr("predicate as a parameter"));
   EXPECT_THAT(
       refusal(".version 7.8\n.target sm_80\n.address_size 64\n.extern .func f(.param .b32 a, .param .b8 b[]);\n"),
       HasSubstr("any number of arguments"));
+}
+
+// Vectors in registers, and arrays, as ptxas takes them.
+TEST(Newest, ParametersThatAreVectors) {
+  const std::string functions =
+      ".func (.reg .v2 .u32 %r) turned(.reg .v2 .u32 %a, .reg .u32 %n)\n{\n"
+      "mov.u32 %r.x, %a.y; add.u32 %r.y, %a.x, %n; mov.u32 %a.x, 0;\n}\n"
+      ".func (.reg .v4 .f32 %r, .reg .u32 %s) spread(.reg .v2 .f32 %a)\n{\n"
+      "mov.f32 %r.x, %a.x; mov.f32 %r.y, %a.y; add.f32 %r.z, %a.x, %a.x; mov.f32 %r.w, 0f00000000; mov.b32 %s, %a.y; "
+      "ret;\n}\n"
+      ".func (.param .align 16 .b8 r[16]) whole(.param .align 8 .u32 a[2])\n{\n.reg .b32 %x, %y;\n"
+      "ld.param.v2.u32 {%x, %y}, [a]; st.param.v4.b32 [r], {%y, %x, %x, 7}; ret;\n}\n"
+      ".func unused(.reg .pred %a)\n{\nret;\n}\n";
+  const std::vector<std::string> statements = {
+      "mov.u32 %r0, 0; mov.u32 %v.x, %r1; mov.u32 %v.y, %r2; call (%w), turned, (%v, %r3); mul.lo.u32 %r0, %w.x, 3; "
+      "add.u32 %r0, %r0, %w.y; xor.b32 %r0, %r0, %v.x",
+      "mov.u32 %r0, 0; mov.u32 %w.x, 5; mov.u32 %w.y, 6; mov.u32 %v.x, %r1; mov.u32 %v.y, %r2; @%p1 call (%w), turned, "
+      "(%v, 3); sub.u32 %r0, %w.x, %w.y",
+      "mov.u32 %r0, 0; mov.b32 %g.x, %r1; mov.b32 %g.y, %r2; call (%q, %r4), spread, (%g); mov.b32 %r0, %q.z; xor.b32 "
+      "%r0, %r0, %r4; mov.b32 %r4, %q.y; sub.u32 %r0, %r0, %r4",
+      "mov.u32 %r0, 0; { .param .align 8 .u32 a[2]; .param .align 16 .b8 r[16]; st.param.v2.u32 [a], {%r1, %r2}; call "
+      "(r), whole, (a); ld.param.v4.b32 {%r4, %r5, %r6, %r7}, [r]; } mad.lo.u32 %r0, %r4, %r7, %r5",
+  };
+  std::string text =
+      with(kernel("6.0", "sm_60", statements), ".reg .v2 .u32 %v, %w; .reg .v2 .f32 %g; .reg .v4 .f32 %q;");
+  EXPECT_THAT(three_ways(text.insert(text.find(".visible .entry"), functions), both_families, true),
+              AnyOf(-1, 0, 1, 2, 3));
+  const std::string head = ".version 7.8\n.target sm_80\n.address_size 64\n.func f(.reg .v2 .u32 %a)\n{\nret;\n}\n";
+  EXPECT_THAT(refusal(head + ".entry k()\n{\n.reg .v4 .u32 %v;\ncall f, (%v);\nret;\n}\n"),
+              HasSubstr("a vector of 4, expected 2"));
+}
+
+// ptxas 11.8 takes functions with such, and refuses calls: ours alone, and the interpreter.
+TEST(Newest, ParametersThatArePredicates) {
+  const std::string functions =
+      ".func (.reg .pred %o, .reg .u32 %n) either(.reg .pred %a, .reg .u32 %x, .reg .pred %b)\n{\n"
+      "or.pred %o, %a, %b; selp.u32 %n, %x, 9, %a; not.pred %a, %a; ret;\n}\n";
+  const std::vector<std::string> statements = {
+      "mov.u32 %r0, 0; setp.lt.s32 %k1, %r1, %r2; setp.eq.u32 %k2, %r3, 0; call (%k3, %r4), either, (%k1, %r2, %k2); "
+      "selp.u32 %r0, 100, 50, %k3; add.u32 %r0, %r0, %r4; @%k1 add.u32 %r0, %r0, 1",
+  };
+  std::string text = with(kernel("6.0", "sm_60", statements), ".reg .pred %k<4>;");
+  three_ways(text.insert(text.find(".visible .entry"), functions), both_families, false);
+  const std::string head =
+      ".version 7.8\n.target sm_80\n.address_size 64\n.func f(.reg .pred %a)\n{\nret;\n}\n.func g(.reg .u32 "
+      "%a)\n{\nret;\n}\n.entry k()\n{\n.reg .pred %p; .reg .u32 %r;\n";
+  EXPECT_EQ(refusal(head + "call f, (%p);\nret;\n}\n"), "");
+  EXPECT_THAT(refusal(head + "call f, (%r);\nret;\n}\n"), HasSubstr("expected a predicate"));
+  EXPECT_THAT(refusal(head + "call g, (%p);\nret;\n}\n"), HasSubstr("expected .u32"));
 }
 
 }  // namespace
