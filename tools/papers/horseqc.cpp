@@ -205,7 +205,7 @@ class PipelineExperiments {
           suite.queries.empty() || std::find(suite.queries.begin(), suite.queries.end(), t.name) != suite.queries.end();
       const bool is_wanted = sizes_.queries.empty() ||
                              std::find(sizes_.queries.begin(), sizes_.queries.end(), t.name) != sizes_.queries.end();
-      if (t.suite != suite.name || !is_paper || !is_wanted) continue;
+      if (t.benchmark != suite.name || t.kind != "sql" || !is_paper || !is_wanted) continue;
       for (NamedSource& query : split_sql(std::string(t.name), std::string(t.name), std::string(t.text))) {
         Timings ignored;
         ASSIGN_OR_RETURN(const auto prepared,
