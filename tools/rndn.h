@@ -31,7 +31,7 @@ struct Flags {
   std::string device_memory;              // --device-memory; empty: all
   std::string arch;                       // --arch; empty: the device's own
   std::string backend = "rndn";           // --backend
-  std::string format = "table";           // --format
+  std::string format;                     // --format; empty: by the end of --output's name, else table
   std::string time;                       // --time, as given; empty: no report
   std::string output = "-";               // -o
   std::string cache;                      // --cache

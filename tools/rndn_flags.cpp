@@ -91,7 +91,7 @@ void add_run_flags(CLI::App& command, Flags& flags) {
   command
       .add_option("--device-memory", flags.device_memory, "most memory of the device that is in use at once: 512M, 4G")
       ->type_name("N");
-  command.add_option("--format", flags.format, "of results: table, csv, json, parquet, arrow")
+  command.add_option("--format", flags.format, "of results: table, csv, json, parquet, arrow (default: by the end of -o FILE, else table)")
       ->check(CLI::IsMember({"table", "csv", "json", "parquet", "arrow"}))
       ->type_name("F");
   command

@@ -17,13 +17,14 @@ namespace {
 // Where results go, piece by piece: one file, which takes its place when all are there, or one csv file per program.
 class Output {
  public:
-  Output(const Flags& flags, runtime::Format format, size_t programs)
-      : path_(flags.output),
-        most_rows_(shown_rows(flags)),
-        format_(format),
-        is_many_(programs > 1),
-        is_folder_(is_many_ && format == runtime::Format::csv),
-        saved_as_(flags.format == "parquet" || flags.format == "arrow" ? flags.format : "") {}
+  Output(const Flags& flags, size_t programs) : path_(flags.output), most_rows_(shown_rows(flags)), is_many_(programs > 1) {
+    std::string format = flags.format;
+    if (format.empty() && !is_many_)
+      if (const std::string end = std::filesystem::path(path_).extension(); !end.empty()) format = end.substr(1);
+    if (format == "parquet" || format == "arrow") saved_as_ = format;
+    runtime::find_format(format, format_);
+    is_folder_ = is_many_ && format_ == runtime::Format::csv;
+  }
 
   Result<void> start(const std::vector<NamedSource>& programs) {
     if (!saved_as_.empty() && (path_ == "-" || is_many_))
@@ -92,8 +93,8 @@ class Output {
 
   std::string path_;
   uint64_t most_rows_;
-  runtime::Format format_;
-  bool is_many_, is_folder_;
+  runtime::Format format_ = runtime::Format::table;
+  bool is_many_, is_folder_ = false;
   std::string saved_as_;  // by Session's save; empty: as text
   std::optional<NewFile> file_;
   size_t members_ = 0;
@@ -135,8 +136,6 @@ class RunCommand final : public Command {
 
 int run_programs(const std::vector<NamedSource>& programs, const Flags& flags, std::shared_ptr<data::Source> source,
                  DeviceChoice device, Check* check) {
-  runtime::Format format = runtime::Format::table;
-  runtime::find_format(flags.format, format);
   TimeTarget time;
   if (!flags.time.empty()) {
     auto target = time_target(flags.time);
@@ -145,7 +144,7 @@ int run_programs(const std::vector<NamedSource>& programs, const Flags& flags, s
     if (!time.file.empty())
       if (auto writable = check_writable(time.file); !writable) return fail(writable.error());
   }
-  Output output(flags, format, programs.size());
+  Output output(flags, programs.size());
   if (auto started = output.start(programs); !started) return fail(started.error());
 
   Session session(std::move(source), std::move(device), file_cache(flags));

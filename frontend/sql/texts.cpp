@@ -56,7 +56,7 @@ Cell Translator::text_cell(Type type, std::string_view function, std::span<const
     return canonical(type, value, valid);
   }
   const std::string message =
-      row.name.starts_with("to_") ? fmt::format("a text cannot be cast to {}", type_name(type)) : std::string(row.why);
+      row.name.starts_with("to_") ? fmt::format("a text cannot be cast to {}: it does not read as one (TRY_CAST gives NULL instead)", type_name(type)) : std::string(row.why);
   return strict(type, demanded(value, holds, a, message, bounds), a);
 }
 

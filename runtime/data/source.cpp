@@ -120,7 +120,7 @@ Result<void> Source::complete(const Column& column, std::string_view table, std:
   const uint64_t missing = std::count(column.validity->begin(), column.validity->end(), std::byte{0});
   std::lock_guard lock(mutex_);  // the loader may open the file to find the place
   return input_error(
-      "{}: column `{}` has no value here{}; HorseIR has no missing values",
+      "{}: column `{}` has no value here{}; HorseIR has no missing values; `@column_value(t, c, 1:bool)` has zeros there",
       loader_->describe(&schema - this->schema().tables.data(), schema.position(*schema.find(name)), row), name,
       missing == 1 ? "" : fmt::format(", nor in {} more rows", missing - 1));
 }

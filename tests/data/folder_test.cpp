@@ -397,9 +397,9 @@ TEST(Folder, EmptyFieldsAreMissingValues) {
   EXPECT_TRUE((*source->column("t", "a"))->has_nulls());
   EXPECT_FALSE((*source->column("t", "g"))->has_nulls());
   EXPECT_EQ(folder.local(source->complete_column("t", "c").error().message),
-            "t.tbl:2:3: column `c` has no value here, nor in 1 more rows; HorseIR has no missing values");
+            "t.tbl:2:3: column `c` has no value here, nor in 1 more rows; HorseIR has no missing values; `@column_value(t, c, 1:bool)` has zeros there");
   EXPECT_EQ(folder.local(source->complete_column("t", "d").error().message),
-            "t.tbl:2:4: column `d` has no value here; HorseIR has no missing values");
+            "t.tbl:2:4: column `d` has no value here; HorseIR has no missing values; `@column_value(t, c, 1:bool)` has zeros there");
   // A missing text is an empty one.
   EXPECT_EQ((*source->complete_column("t", "f"))->text_at(0), "");
 }
@@ -661,7 +661,7 @@ TEST(ForeignKeys, NeedValuesAndOneParent) {
   folder.write("p.tbl", "5\n7\n5\n");
   folder.write("c.tbl", "5|1\n|2\n");
   auto error = [&] { return folder.local(open(folder)->complete_column("c", "r").error().message); };
-  EXPECT_EQ(error(), "c.tbl:2:1: column `r` has no value here; HorseIR has no missing values");
+  EXPECT_EQ(error(), "c.tbl:2:1: column `r` has no value here; HorseIR has no missing values; `@column_value(t, c, 1:bool)` has zeros there");
   // Who takes zeros gets the values, and no rows.
   const std::shared_ptr<const Column> loose = *open(folder)->column("c", "r");
   EXPECT_THAT(values<int32_t>(*loose), ElementsAre(5, 0));

@@ -74,7 +74,7 @@ TEST(Programs, LoadCsvIsTypedByItsFieldsOrByItsUse) {
     return run_program(in_main(fmt::format("  t:? = @load_csv(\"{}\":str);\n  {}\n  return x;\n", path, use), type));
   };
   const std::string missing =
-      fmt::format("p.hir:5:3: error: {}:3:4: column `n` has no value here; HorseIR has no missing values", path);
+      fmt::format("p.hir:5:3: error: {}:3:4: column `n` has no value here; HorseIR has no missing values; `@column_value(t, c, 1:bool)` has zeros there", path);
   EXPECT_EQ(column("x:f64 = @column_value(t, `price:sym);", "f64"), "f64 2.5 3");
   EXPECT_EQ(column("x:i64 = @column_value(t, `n:sym);", "i64"), missing);
   EXPECT_EQ(column("x:i8 = @column_value(t, `n:sym);", "i8"), missing);

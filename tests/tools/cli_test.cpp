@@ -521,7 +521,7 @@ TEST_F(Cli, ColumnsOfAFileAsAnotherType) {
     EXPECT_EQ(column("x:i64 = @column_value(t, `price:sym);", "i64", device),
               "p.hir:5:9: error: s.csv:2:7: expected an i64 for `price`, found `2.5`\n");
     EXPECT_EQ(column("x:i64 = @column_value(t, `n:sym);", "i64", device),
-              "p.hir:5:9: error: s.csv:3:4: column `n` has no value here; HorseIR has no missing values\n");
+              "p.hir:5:9: error: s.csv:3:4: column `n` has no value here; HorseIR has no missing values; `@column_value(t, c, 1:bool)` has zeros there\n");
   }
 }
 
@@ -1379,6 +1379,20 @@ TEST_F(CliSql, AnswersOverAFolder) {
   expect("rndn sql 'select item, sum(price) total, max(day) from sales group by item order by item' --data shop --device cpu "
          "--format csv",
          0, "item,total,\"max(\"\"day\"\")\"\r\nink,10.50,2024-01-02\r\npen,3.50,2024-02-29\r\n", "");
+}
+
+// The end of a file's name says what is written to it, --format what else.
+TEST_F(CliSql, WritesWhatTheNameOfAFileSays) {
+  const auto written = [&](const std::string& options, const std::string& file) {
+    EXPECT_EQ(run("rndn sql \"select 7 as n\" --device cpu -o " + file + options).exit_code, 0) << file;
+    return read(path(file));
+  };
+  EXPECT_EQ(written("", "x.csv"), "n\r\n7\r\n");
+  EXPECT_EQ(written("", "x.json").substr(0, 1), "{");
+  EXPECT_EQ(written("", "x.parquet").substr(0, 4), "PAR1");
+  EXPECT_EQ(written("", "x.arrow").substr(0, 6), "ARROW1");
+  EXPECT_EQ(written(" --format csv", "y.parquet"), "n\r\n7\r\n");
+  EXPECT_EQ(written("", "x.txt"), "n\n-\n7\n(1 row)\n");
 }
 
 TEST_F(CliSql, EmitsWhatBecomesOfAQuery) {
