@@ -278,6 +278,7 @@ class Reader {
           fail("a constant of type {} is no number", type_name(c.type));
       } else {
         c.integer = integer(*v);
+        if (c.type.id == TypeId::boolean && c.integer != 0 && c.integer != 1) fail("a constant of type {} is no truth value", type_name(c.type));
       }
     }
     Expression e;

@@ -534,7 +534,7 @@ TEST_F(Cli, AMissingValueIsAnErrorWithItsPlace) {
   for (const char* device : {"cpu", "sim"})
     expect(fmt::format("rndn run p.hir --data t.csv --device {}", device), 1, "",
            "p.hir:5:9: error: t.csv:3:3: column `b` has no value here, nor in 1 more rows; HorseIR has no missing "
-           "values\n");
+           "values; `@column_value(t, c, 1:bool)` has zeros there\n");
 }
 
 TEST_F(Cli, AGuessThatBreaksIsSaidOnce) {
