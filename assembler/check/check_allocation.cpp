@@ -278,6 +278,11 @@ std::vector<std::string> check_allocation(const Function& before, const Function
     // Inserted.
     const Uses uses = uses_of(sass);
     using M = isa::Mnemonic;
+    const uint32_t holder = sass.mnemonic == M::STL ? 1 : sass.mnemonic == M::ISETP ? 2 : 0;
+    if (sass.operands[holder].reg + uses[holder].width() > s.gpr.size()) {
+      if (reporting) report(now, fmt::format("moves register {}, which keeps nothing", sass.operands[holder].reg));
+      return;
+    }
     switch (sass.mnemonic) {
       case M::LDL:
         for (uint32_t w = 0; w < uses[0].width(); ++w) {
