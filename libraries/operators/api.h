@@ -183,7 +183,8 @@ struct Pairs {
 // A relation: columns of equal length. Its rows are equal as `join` has it: a NaN equals nothing, not even itself.
 using Relation = std::vector<Vector>;
 
-// A table of rows by key for kernels that ask it (ptx/lookup/lookup.h): the words that they get. None: its keys are of at most lookup::most_shifted columns and have more than 64 bits.
+// A table of rows by key for kernels that ask it (ptx/lookup/lookup.h): the words that they get. None: its keys have
+// more than 64 bits and no more columns than lookup::most_shifted.
 struct Lookup {
   std::vector<uint64_t> words;
 };

@@ -457,6 +457,24 @@ TEST(Streaming, ResultsOfUnknownLengthTakeATenth) {
   EXPECT_FALSE(enough.by_ranges);
 }
 
+// Few values of many rows: an operator that counts them first makes its result no longer than that.
+TEST(Streaming, OperatorsCountBeforeTheyTakeATenth) {
+  static const SmallTables tables;
+  Programs programs(tables);
+  const std::string text = fmt::format(
+      "module m {{ import Builtin.*; def main() : i64, i64 {{ {}\n u:i64 = @unique(g); z:i64 = @index(g, u);\n"
+      "return u, z; }} }}",
+      columns);
+  constexpr uint64_t column = 160'000;  // and what the rows of all could be
+  const Ran roomy = programs.run("t.hir", text, 12 * column);
+  const Ran tight = programs.run("t.hir", text, 9 * column);
+  EXPECT_TRUE(tight.csv == roomy.csv) << difference(tight.csv, roomy.csv);
+  EXPECT_EQ(tight.on_host, "");
+  EXPECT_FALSE(roomy.by_ranges);
+  EXPECT_FALSE(tight.by_ranges);
+  EXPECT_LT(tight.peak + column / 2, roomy.peak);
+}
+
 // A vector that would be too long for one kernel is made in parts.
 TEST(Streaming, VectorsThatWouldBeTooLong) {
   static const SmallTables tables;

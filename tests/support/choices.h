@@ -21,8 +21,6 @@ class Choices {
     bytes_ = bytes_.subspan(2);
     return number;
   }
-  // Whether bytes are left; of a seed none ever are.
-  bool has_bytes() const { return !bytes_.empty(); }
 
  private:
   std::span<const uint8_t> bytes_;

@@ -154,7 +154,8 @@ Result<Vector> top(Library& library, std::span<const Vector> columns, std::span<
   Memory& of_sort = sorts_apart ? static_cast<Memory&>(scratch) : memory;
   const auto first_sorted = [&](Address data, uint64_t n) -> Result<Vector> {
     const uint64_t count = std::min(n, most);
-    if (!sorts_apart || count == 0) return first(data, n);
+    if (!sorts_apart) return first(data, n);
+    if (count == 0) return empty_vector(memory);
     ASSIGN_OR_RETURN(const Address copied, memory.result(8 * count));
     RETURN_IF_ERROR(library.device().copy(copied, data, 8 * count));
     return first(copied, n);
