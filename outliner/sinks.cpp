@@ -12,6 +12,7 @@
 //   the same, sum of f64                   p = GPU.sum_part(v, 0), q and r with 1 and 2; s = compress(there,
 //                                          GPU.sum_of_parts(GPU.fold(p, @sum, n, k..), .. q, .. r))
 //   the same, avg of f64                   that sum by GPU.fold(k, @len, n, k..)
+// What several of them reduce alike, a sum and an average of one column, is folded once.
 //   x = index(w, first)                    x = w at the rows `first`
 // `position` is the row's number before any selection: where(m) for keys of compress(m, ..), and compress(m2, where(m))
 // for those of a selection of that. So the first rows of groups are rows of columns, and what the program takes at them
@@ -26,6 +27,8 @@
 // Leaves out: programs with control flow in main, f32, extremes of floats, averages of integers, distinct values, variables with several
 // assignments.
 #include <map>
+#include <set>
+#include <tuple>
 
 #include "libraries/base/errors/check.h"
 #include "libraries/base/numbers/sum_parts.h"
@@ -51,7 +54,7 @@ using hir::Statement;
 using hir::StatementId;
 using hir::VariableId;
 
-constexpr size_t most_keys = 6, most_folds = 16, most_clones = 200;
+constexpr size_t most_folds = 16, most_clones = 200;
 // What stands in an entry that no row has: more than any row number (runtime/run/folds.cpp fills tables by bytes).
 constexpr int64_t no_row = 0x7F7F7F7F7F7F7F7F;
 
@@ -61,14 +64,18 @@ struct Sink {
   ShapeId shape{}, root{};  // of the keys; of the columns that they are selected from
   std::vector<VariableId> keys, masks;  // the masks, outermost selection first
   std::vector<size_t> firsts;           // keys(g)
+  // A reduction of values, whatever variables they are in: made once. Of a number of rows the object is none.
+  using Reduction = std::tuple<Builtin, ObjectId, BasicType>;
+  static constexpr Reduction count{Builtin::len, none<ObjectId>(), BasicType::i64};
   struct Fold {
     size_t raze = 0;
-    Operand function;
+    Reduction reduction;
     VariableId values{};
     bool in_parts = false;  // a sum of floats
     bool average = false;   // and that by the number of rows
   };
   std::vector<Fold> folds;
+  std::set<Reduction> reductions;
   size_t folded = 0;  // how many calls of GPU.fold they are
   std::vector<size_t> picks, dead;  // index(w, first); what nothing reads any more
 };
@@ -175,7 +182,7 @@ class Finder : Editing {
       values = facts(made->second).operands.begin();
       count = call(made->second).operands.size();
     }
-    if (count == 0 || count > most_keys) return false;
+    if (count == 0 || 3 + count > hir::row(Builtin::gpu_fold).max_arity) return false;
     s.shape = values[0].shape;
     for (size_t k = 0; k < count; ++k) {
       if (!is_fixed(operands[k], values[k]) || values[k].shape != s.shape || is_scalar(table_, s.shape)) return false;
@@ -207,12 +214,8 @@ class Finder : Editing {
     return (f == Builtin::sum || f == Builtin::avg) && type == BasicType::f64 && !options_.exact_sums;
   }
 
-  static bool averages(const Sink& s) {
-    return std::any_of(s.folds.begin(), s.folds.end(), [](const Sink::Fold& f) { return f.average; });
-  }
-
   // raze(each(@f, ..)) of the object that `each` reads as its operand 1.
-  bool find_reduction(Sink& s, size_t each, VariableId values) {
+  bool find_reduction(Sink& s, size_t each, VariableId values, ObjectId object) {
     if (!is_plain(each)) return false;
     const std::optional<Builtin> f = applied_builtin(program_, call(each));
     if (!f || !(is_fold_value(*f, type_of(values)) || is_float_sum(*f, type_of(values)))) return false;
@@ -229,9 +232,12 @@ class Finder : Editing {
         if (!program_.types->is_basic(type)) return false;
         const BasicType result = program_.types->basic_of(type);
         if (result != (*f == Builtin::len ? BasicType::i64 : type_of(values))) return false;
-        if (average && !averages(s)) ++s.folded;  // the number of rows
-        s.folds.push_back({at, call(each).operands[0], values, is_float_sum(*f, type_of(values)), average});
-        s.folded += s.folds.back().in_parts ? sum_parts::count : 1;
+        const bool in_parts = is_float_sum(*f, type_of(values));
+        const Sink::Reduction reduction =
+            *f == Builtin::len ? Sink::count : Sink::Reduction(in_parts ? Builtin::sum : *f, object, type_of(values));
+        s.folds.push_back({at, reduction, values, in_parts, average});
+        if (s.reductions.insert(reduction).second) s.folded += in_parts ? sum_parts::count : 1;
+        if (average && s.reductions.insert(Sink::count).second) ++s.folded;
         any = true;
       }
     }
@@ -246,7 +252,8 @@ class Finder : Editing {
       for (size_t k = 0; k < operands.size(); ++k) {
         if (operands[k].object != rows) continue;
         if (builtin(at) == Builtin::each && k == 1) {
-          if (applied_builtin(program_, call(at)) != Builtin::len || !find_reduction(s, at, s.keys[0])) return false;
+          if (applied_builtin(program_, call(at)) != Builtin::len || !find_reduction(s, at, s.keys[0], none<ObjectId>()))
+            return false;
           continue;
         }
         if (builtin(at) != Builtin::each_right || k != 2 || !is_plain(at) ||
@@ -259,7 +266,7 @@ class Finder : Editing {
           for (size_t i = 0; i < read.size(); ++i) {
             if (read[i].object != result(at)) continue;
             if (builtin(user) != Builtin::each || i != 1 ||
-                !find_reduction(s, user, call(at).operands[1].variable_id()))
+                !find_reduction(s, user, call(at).operands[1].variable_id(), operands[1].object))
               return false;
           }
         }
@@ -441,33 +448,35 @@ class Finder : Editing {
     const VariableId row = fold(made, "row", operand(f, position), function(Builtin::min), BasicType::i64);
     const VariableId there = fresh(f, "there", BasicType::boolean);
     made.push_back(add(f, span, there, Builtin::lt, {operand(f, row), integer(no_row)}));
-    VariableId count{};
-    if (averages(s)) count = fold(made, "count", operand(f, s.keys[0]), function(Builtin::len), BasicType::i64);
     insert(f, group, false, made);
     for (size_t at : s.firsts)
       becomes(f.expressions[f.statements[order_[at]].value], Builtin::compress, {operand(f, there), operand(f, row)});
-    for (const Sink::Fold& one : s.folds) {
+    std::vector<Sink::Fold> folds = s.folds;  // in the order of the program, so that later ones read what earlier ones made
+    std::sort(folds.begin(), folds.end(), [](const Sink::Fold& x, const Sink::Fold& y) { return x.raze < y.raze; });
+    std::map<Sink::Reduction, VariableId> reduced;
+    const auto reduce = [&](const Sink::Reduction& what, VariableId values, bool in_parts) {
+      const auto [known, is_new] = reduced.try_emplace(what);
+      if (!is_new) return known->second;
+      const auto& [builtin, object, type] = what;
+      if (!in_parts) return known->second = fold(made, "fold", operand(f, values), function(builtin), type);
+      Operands sums;
+      for (int part = 0; part < sum_parts::count; ++part) {
+        const VariableId p = fresh(f, "part", BasicType::i64);
+        made.push_back(
+            add(f, span, p, Builtin::gpu_sum_part, {operand(f, values), integer(static_cast<int64_t>(part))}));
+        sums.push_back(operand(f, fold(made, "fold", operand(f, p), function(Builtin::sum), BasicType::i64)));
+      }
+      known->second = fresh(f, "sum", BasicType::f64);
+      made.push_back(add(f, span, known->second, Builtin::gpu_sum_of_parts, std::move(sums)));
+      return known->second;
+    };
+    for (const Sink::Fold& one : folds) {
       made.clear();
-      const VariableId target = f.statements[order_[one.raze]].targets[0].variable_id();
-      VariableId t{};
-      if (one.in_parts) {
-        Operands sums;
-        for (int part = 0; part < sum_parts::count; ++part) {
-          const VariableId p = fresh(f, "part", BasicType::i64);
-          made.push_back(add(f, span, p, Builtin::gpu_sum_part,
-                             {operand(f, one.values), integer(static_cast<int64_t>(part))}));
-          sums.push_back(operand(f, fold(made, "fold", operand(f, p), function(Builtin::sum), BasicType::i64)));
-        }
-        t = fresh(f, "sum", BasicType::f64);
-        made.push_back(add(f, span, t, Builtin::gpu_sum_of_parts, std::move(sums)));
-        if (one.average) {
-          const VariableId sum = t;
-          t = fresh(f, "average", BasicType::f64);
-          made.push_back(add(f, span, t, Builtin::div, {operand(f, sum), operand(f, count)}));
-        }
-      } else {
-        t = fold(made, "fold", operand(f, one.values), one.function,
-                 program_.types->basic_of(f.variables[target].type));
+      VariableId t = reduce(one.reduction, one.values, one.in_parts);
+      if (one.average) {
+        const VariableId sum = t, count = reduce(Sink::count, s.keys[0], false);
+        t = fresh(f, "average", BasicType::f64);
+        made.push_back(add(f, span, t, Builtin::div, {operand(f, sum), operand(f, count)}));
       }
       insert(f, order_[one.raze], false, made);
       becomes(f.expressions[f.statements[order_[one.raze]].value], Builtin::compress,

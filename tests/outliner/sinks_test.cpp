@@ -158,6 +158,34 @@ TEST(Sinks, AveragesOfFloatsAreSumsByTheNumberOfRows) {
   EXPECT_THAT(c.kernel(1), HasSubstr(":f64 = @div(sum_"));
 }
 
+// A sum and an average of one column have their parts in common, whatever variables hold it, and averages their count with the number of
+// rows: as many as HorseIR's Q1 has are one sink.
+TEST(Sinks, ReductionsInCommonAreFoldedOnce) {
+  test::Compiled c;
+  std::string body = "u0:? = @mul(x, 2.0:f64); u1:? = @mul(x, 4.0:f64); u2:? = @mul(x, 8.0:f64); same:? = u2; g:? = @group(k); rows:? = @values(g);";
+  std::string all;
+  const auto reduce = [&](const char* f, const char* values) {
+    const std::string s = fmt::format("s{}", all.size());
+    body += fmt::format("e{0}:? = @each_right(@index, {1}, rows); t{0}:? = @each(@{2}, e{0}); {0}:? = @raze(t{0});", s, values, f);
+    all += s + ", ";
+  };
+  for (const char* values : {"x", "u0", "u1", "u2"}) reduce("sum", values);
+  for (const char* values : {"x", "u1", "same"}) reduce("avg", values);
+  reduce("len", "u0");
+  outline(c, body + "lens:? = @each(@len, rows); n:? = @raze(lens); z:? = @list(" + all + "n); return z;");
+  EXPECT_THAT(c.outlined.folds, ElementsAre(0));
+  ASSERT_EQ(c.outlined.kernels.size(), 2u) << c.main();
+  const std::string kernel = c.kernel(0);
+  const auto times = [&](std::string_view what) {
+    size_t n = 0;
+    for (size_t at = kernel.find(what); at != std::string::npos; at = kernel.find(what, at + 1)) ++n;
+    return n;
+  };
+  EXPECT_EQ(times("@GPU.fold("), 4u * 3 + 2) << kernel;  // and the rows' number, and their first
+  EXPECT_EQ(times("@GPU.sum_part("), 4u * 3) << kernel;
+  EXPECT_EQ(times("@len, "), 1u) << kernel;
+}
+
 // Averages of integers, sums of f32, extremes of floats, distinct values and lists of values are no folds; nor are keys of floats.
 TEST(Sinks, OtherReductionsStay) {
   const auto group = [](const char* key, const char* values, const char* f) {

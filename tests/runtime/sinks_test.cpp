@@ -480,6 +480,33 @@ TEST(Sinks, SumsOfFloatsAreExact) {
     }
 }
 
+// Four sums and three averages of the same columns, and the number of rows, are one sink; the averages come first, or the sums.
+TEST(Sinks, SumsAndAveragesOfTheSameColumnsAreFoldedOnce) {
+  for (const bool averages_first : {false, true}) {
+    MadeTables tables;
+    put_floats(tables, 3000, 40, 11);
+    std::string lines = "  f:? = @load_table(`f:sym);\n" + load("k", "i32") + load("x", "f64") + load("y", "f64") +
+                        "  g:? = @group(f_k);\n  first:? = @keys(g);\n  rows:? = @values(g);\n  key:? = @index(f_k, first);\n";
+    std::vector<std::string> columns{"key"};
+    const char* values[] = {"f_x", "f_y", "u", "v"};
+    lines += "  u:? = @mul(f_x, 2.0:f64);\n  v:? = @mul(f_y, 4.0:f64);\n";
+    for (const bool average : {averages_first, !averages_first})
+      for (size_t k = 0; k < (average ? 3u : 4u); ++k) {
+        columns.push_back(fmt::format("s{}", columns.size()));
+        lines += fmt::format("  c_{0}:? = @each_right(@index, {1}, rows);\n  e_{0}:? = @each(@{2}, c_{0});\n  {0}:? = @raze(e_{0});\n",
+                             columns.back(), values[k], average ? "avg" : "sum");
+      }
+    columns.push_back("n");
+    const std::string text = program(lines + "  lens:? = @each(@len, rows);\n  n:? = @raze(lens);\n", columns);
+    auto want = run_on_reference(text, tables);
+    auto got = run_on("sm_86", text, tables, 2);
+    ASSERT_TRUE(want.ok() && got.ok()) << got.error().message << text;
+    EXPECT_EQ(got->result, *want) << text;
+    EXPECT_EQ(got->launches, 2u) << text;
+    EXPECT_TRUE(folds(*got)) << fmt::format("{}", fmt::join(got->library, " "));
+  }
+}
+
 // The first run notices numbers without parts; from then on the operator sums.
 TEST(Sinks, SumsOfNumbersWithoutPartsAreTheOperators) {
   const double inf = std::numeric_limits<double>::infinity();
