@@ -220,6 +220,8 @@ Demand demand_of(const Fusion& f, uint32_t a, uint32_t b) {
         reads.push_back({v, from, item ? element_width(*f.program.types, f.function.variables[v].type) : 0});
       }
       if (node.reduction) d.accumulators += node.builtin == hir::Builtin::avg ? 2 : 1;
+      // A look-up's table is three parameters, and three more per column.
+      if (node.builtin == hir::Builtin::gpu_probe) d.values += static_cast<uint32_t>(1 + e.operands.size() / 2);
       const std::span<const uint32_t> out = f.graph.successors[n];
       if (std::all_of(out.begin(), out.end(), [&](uint32_t edge) {
             return f.graph.edges[edge].kind != Edge::true_ || inside(f.graph.edges[edge].to);

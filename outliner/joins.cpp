@@ -41,7 +41,6 @@ using hir::Statement;
 using hir::StatementId;
 using hir::VariableId;
 
-constexpr size_t most_columns = 6;
 constexpr size_t most_alternatives = 8;  // of a set, compared one by one
 constexpr int64_t no_join = -1;
 
@@ -160,7 +159,7 @@ class JoinFinder : Editing {
       values = facts(made->second).operands.begin();
       count = call(made->second).operands.size();
     }
-    if (count == 0 || count > most_columns) return false;
+    if (count == 0 || count > hir::row(Builtin::gpu_probe).max_arity / 2u) return false;
     shape = values[0].shape;
     for (size_t k = 0; k < count; ++k) {
       if (!is_key(operands[k], values[k]) || values[k].shape != shape) return false;

@@ -330,6 +330,8 @@ Element number_in(Emitter& e, BasicType type, const std::pair<ptx::ParameterOf<U
   CHECK(false, "passed by value");
 }
 
+size_t word_count(const Lookup& l) { return lookup::columns + lookup::per_column * l.columns.size(); }
+
 void declare_parameters(Emitter& e, std::vector<std::pair<ptx::ParameterOf<U64>, ptx::ParameterOf<U64>>>& data,
                         bool keeps_state, bool fails) {
   const auto declare = [&](ParameterRole role, uint32_t ordinal, BasicType type, std::string_view what) {
@@ -339,8 +341,9 @@ void declare_parameters(Emitter& e, std::vector<std::pair<ptx::ParameterOf<U64>,
     name.append(digits.data(), std::to_chars(digits.begin(), digits.end(), ordinal).ptr);
     return e.b.parameter<U64>(std::move(name));
   };
-  const size_t most =
-      3 * (e.function.parameters.size() + e.outputs.size()) + 21 * e.lookups.size() + 16 * e.sinks.size() + 3;
+  size_t most = 3 * (e.function.parameters.size() + e.outputs.size()) + 3;
+  for (const Lookup& lookup : e.lookups) most += word_count(lookup);
+  for (const Sink& s : e.sinks) most += s.word_count();
   e.b.function().parameters.reserve(most);
   e.code.parameters.reserve(most);
   data.reserve(e.function.parameters.size());
@@ -363,8 +366,7 @@ void declare_parameters(Emitter& e, std::vector<std::pair<ptx::ParameterOf<U64>,
   for (size_t l = 0; l < e.lookups.size(); ++l) {
     Lookup& lookup = e.lookups[l];
     for (uint32_t k : e.code.lookups[l].columns) lookup.data.push_back(data[k].first);
-    const size_t words = lookup::columns + lookup::per_column * lookup.columns.size();
-    for (uint32_t w = 0; w < words; ++w) {
+    for (uint32_t w = 0; w < word_count(lookup); ++w) {
       lookup.words.push_back(
           declare(ParameterRole::lookup, static_cast<uint32_t>(l), BasicType::i64, "lookup" + std::to_string(w) + "_"));
       e.code.parameters.back().part = w;

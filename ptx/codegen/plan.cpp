@@ -18,6 +18,11 @@ using hir::Statement;
 using hir::StatementId;
 using hir::VariableId;
 
+#define BUILTIN(id, text, min, max, ...) \
+  static_assert((hir::Builtin::id != hir::Builtin::gpu_probe && hir::Builtin::id != hir::Builtin::gpu_fold) || max <= most_arguments);
+#include "frontend/builtins.def"
+#undef BUILTIN
+
 void refuse(Emitter& e, std::string what, StatementId at) {
   if (!e.problem.empty()) return;
   e.problem = std::move(what);

@@ -7,6 +7,8 @@
 #include <map>
 #include <random>
 
+#include "ptx/interpreter/interpreter.h"
+#include "ptx/lookup/lookup.h"
 #include "runtime/engine.h"
 #include "runtime/print_result.h"
 #include "runtime/simulator/simulator_device.h"
@@ -205,7 +207,14 @@ class Star {
     rows_.push_back(values);
     if (pick(3) == 0) {  // how many pairs there are
       const std::string count = fresh("n"), more = fresh("r");
-      line(count, fmt::format("@len({})", r));
+      std::string counted = r;
+      if (pick(2)) {  // or of some of them
+        const std::string some = fresh("k");
+        counted = fresh("c");
+        line(some, fmt::format("@lt({}, {}:i32)", values, pick(60)));
+        line(counted, fmt::format("@compress({}, {})", some, r));
+      }
+      line(count, fmt::format("@len({})", counted));
       line(more, fmt::format("@plus({}, {})", values, count));
       rows_.push_back(more);
     }
@@ -224,7 +233,8 @@ class Star {
 struct Ran {
   std::string result;
   size_t launches = 0, library = 0;
-  bool plain = false;
+  size_t hashed = 0;   // tables of hashed keys for kernels that look up
+  bool plain = false;  // a join of the library
 };
 
 Result<Ran> run_on(const char* target, outliner::Mode mode, const std::string& text, const reference::Tables& tables,
@@ -257,6 +267,9 @@ Result<Ran> run_on(const char* target, outliner::Mode mode, const std::string& t
     for (const KernelReport& k : kernels) (k.kind == "outlined" ? ran.launches : ran.library) += k.launches;
     ran.plain = std::any_of(kernels.begin(), kernels.end(),
                             [](const KernelReport& k) { return k.name.starts_with("join_probe"); });
+    ran.hashed = 0;
+    for (const KernelReport& k : kernels)
+      if (!ran.plain && k.name.starts_with("join_build_hash_h_")) ran.hashed += k.launches;
   }
   return ran;
 }
@@ -276,7 +289,7 @@ TEST(Probes, RandomStarsGiveWhatTheInterpreterGives) {
   constexpr outliner::Mode modes[] = {outliner::Mode::full, outliner::Mode::flow, outliner::Mode::none};
   const char* seeds = std::getenv("RNDN_RANDOM_SEEDS");
   const uint64_t last = seeds ? std::strtoull(seeds, nullptr, 10) : 36;
-  size_t probing = 0, repeating = 0, plain = 0, many = 0;
+  size_t probing = 0, repeating = 0, plain = 0, many = 0, hashed = 0;
   for (uint64_t seed = 0; seed < last; ++seed) {
     const Star star(seed);
     auto want = run_on_reference(star.text, star.tables);
@@ -286,16 +299,18 @@ TEST(Probes, RandomStarsGiveWhatTheInterpreterGives) {
       ASSERT_TRUE(got.ok()) << "seed " << seed << " on " << targets[turn] << ": " << got.error().message << "\n" << star.text;
       ASSERT_EQ(got->result, *want) << "seed " << seed << " on " << targets[turn] << "\n" << star.text;
       plain += got->plain;
+      hashed += got->hashed;
     }
     probing += star.text.find("@join_index") != std::string::npos || star.text.find("@member") != std::string::npos;
     repeating += star.repeats;
     many += star.many;
   }
-  std::printf("%zu programs that look up, %zu with keys that repeat, %zu joins by many columns, %zu runs with a join of the library\n",
-              probing, repeating, many, plain);
+  std::printf("%zu programs that look up, %zu with keys that repeat, %zu joins by many columns, %zu looked up so, %zu runs with a join of the library\n",
+              probing, repeating, many, hashed, plain);
   EXPECT_GE(probing, last / 2);
   EXPECT_GE(repeating, last / 5);
   EXPECT_GE(many, last / 10);
+  EXPECT_GE(hashed, last / 20);
   EXPECT_GT(plain, 0u);
 }
 
@@ -347,20 +362,36 @@ TEST(Probes, AJoinByUniqueKeysIsOneKernel) {
   }
 }
 
+// What the kernels compute of the contributions of a key's columns.
+uint64_t mixed(const std::vector<uint64_t>& contributions) {
+  ptx::Module m;
+  ptx::Builder b(m, "k");
+  auto out = b.parameter<ptx::U64>("out");
+  ptx::Reg<ptx::U64> key;
+  for (uint64_t c : contributions) key = lookup::mix(b, key, b.constant<ptx::U64>(c));
+  b.st<ptx::U64>(ptx::Space::global, ptx::Address(b.ld_param(out)), key);
+  b.ret();
+  b.finish();
+  ptx::Memory memory;
+  const uint64_t at = memory.allocate(8);
+  const auto ran = ptx::interpret(m, "k", {.parameters = std::as_bytes(std::span(&at, 1))}, memory);
+  EXPECT_TRUE(ran.ok()) << ran.error().message;
+  uint64_t value = 0;
+  EXPECT_TRUE(memory.read(at, std::as_writable_bytes(std::span(&value, 1))));
+  return value;
+}
+
 // Of four columns of 64 bits, whose table is of hashes: it is one kernel as well, and keys of one hash are told apart by their columns.
 TEST(Probes, KeysOfOneHashAreToldApart) {
-  // ptx/lookup/lookup.h: what is before the last column's contribution, which is xored with it.
-  const auto before_last = [](std::initializer_list<uint64_t> contributions) {
-    uint64_t key = 0;
-    for (uint64_t c : contributions) {
-      key = (key ^ c) * 0x9E3779B97F4A7C15u;
-      key ^= key >> 29;
-    }
-    return key;
-  };
   constexpr int64_t least = std::numeric_limits<int64_t>::min(), most = std::numeric_limits<int64_t>::max();
-  const auto alike = [&](std::initializer_list<uint64_t> of) {  // of one hash with {0, 0, 0, 77}
-    return static_cast<int64_t>(77 ^ before_last({0, 0, 0}) ^ before_last(of));
+  // The last element of a key of one hash with {0, 0, 0, 77}. Contributions are distances from the column's least, which is 0, but of the last.
+  const auto alike = [&](std::vector<uint64_t> of) {
+    std::vector<uint64_t> other{0, 0, 0};
+    constexpr uint64_t moved = uint64_t{1} << 63;
+    const uint64_t last = 77 ^ mixed(other) ^ mixed(of);
+    other.push_back(77 + moved), of.push_back(last + moved);
+    EXPECT_EQ(mixed(other), mixed(of));
+    return static_cast<int64_t>(last);
   };
   MadeTables tables;
   const std::vector<std::vector<int64_t>> left = {{0, 0, 0, least}, {1, 1, 1, most}, {0, 0, 0, 77}, {1, 0, 0, alike({1, 0, 0})}};
@@ -385,6 +416,51 @@ TEST(Probes, KeysOfOneHashAreToldApart) {
     EXPECT_EQ(got->result, *want);
     EXPECT_EQ(got->launches, 1u);
     EXPECT_EQ(got->library, 2u);
+  }
+}
+
+// A kernel has 4352 bytes of parameters: more look-ups than fit become several kernels.
+TEST(Probes, LookUpsThatDoNotFitOneKernelAreSeveral) {
+  constexpr size_t joins = 20, columns = 6;
+  MadeTables tables;
+  std::string lines, left[joins], right;
+  const auto column = [&](const std::string& table, const std::string& name, const std::vector<int64_t>& of) {
+    tables.put(table, name, BasicType::i64, of);
+    lines += fmt::format("{0}{1}:i64 = check_cast(@column_value({0}, `{1}:sym), i64);\n", table, name);
+  };
+  lines += "f:? = @load_table(`f:sym);\n";
+  for (size_t c = 0; c < columns; ++c) {
+    std::vector<int64_t> of;
+    for (int64_t i = 0; i < 300; ++i) of.push_back(c ? i % 30 >> c & 1 : i % 30);
+    column("f", fmt::format("c{}", c), of);
+    right += fmt::format("{}fc{}", c ? ", " : "", c);
+  }
+  lines += fmt::format("y:? = @list({});\n", right);
+  std::string total = "0:i64";
+  for (size_t d = 0; d < joins; ++d) {
+    const std::string table = fmt::format("d{}_", d);
+    lines += fmt::format("{0}:? = @load_table(`{0}:sym);\n", table);
+    for (size_t c = 0; c < columns; ++c) {
+      std::vector<int64_t> of;
+      for (int64_t i = 0; i < static_cast<int64_t>(d) + 5; ++i) of.push_back(c ? i >> c & 1 : i);
+      column(table, fmt::format("c{}", c), of);
+      left[d] += fmt::format("{}{}c{}", c ? ", " : "", table, c);
+    }
+    lines += fmt::format("x{0}:? = @list({1}); p{0}:? = @join_index(@eq, x{0}, y); l{0}:? = @index(p{0}, 0:i64);\n"
+                         "w{0}:? = @index({2}c0, l{0}); s{0}:? = @sum(w{0}); t{0}:i64 = @plus({3}, s{0});\n",
+                         d, left[d], table, total);
+    total = fmt::format("t{}", d);
+  }
+  const std::string text = "module m { import Builtin.*; def main() : i64 {\n" + lines + "return " + total + "; } }\n";
+  auto want = run_on_reference(text, tables);
+  ASSERT_TRUE(want.ok()) << want.error().message;
+  for (const char* target : {"sm_61", "sm_90"}) {
+    auto got = run_on(target, outliner::Mode::full, text, tables, 2);
+    ASSERT_TRUE(got.ok()) << got.error().message.substr(0, 300);
+    EXPECT_EQ(got->result, *want);
+    EXPECT_FALSE(got->plain);
+    EXPECT_EQ(got->hashed, joins);
+    EXPECT_LE(got->launches, 5u);
   }
 }
 
