@@ -434,7 +434,7 @@ Result<std::vector<Value>> Engine::run_whole(Plan& plan, Timings& timings, std::
   }
   for (KernelState& k : p.kernels) {
     k.report.launches = k.report.late = 0;
-    k.report.ns = 0;
+    k.report.ns = k.report.all_floor_bytes = 0;
   }
   Result<std::vector<Value>> results = std::vector<Value>{};
   std::vector<uint32_t> repeats, unfit;

@@ -64,7 +64,7 @@ std::string run_text(const RunReport& r) {
     out += fmt::format("{:<{}}  {:<8}  {:>12}  {:>8}  {:>9}  {:>6}  {:>12}  {:>8}\n", "kernel", width, "kind", "time",
                        "launches", "registers", "instr", "floor", "GB/s");
     for (const KernelReport& k : r.kernels) {
-      double rate = k.ns ? static_cast<double>(k.floor_bytes) * k.launches / static_cast<double>(k.ns) : 0;
+      double rate = k.ns ? static_cast<double>(k.all_floor_bytes) / static_cast<double>(k.ns) : 0;
       out += fmt::format("{:<{}}  {:<8}  {:>9.3f} ms  {:>8}  {:>9}  {:>6}  {:>9.3f} MB  {:>8.1f}\n", k.name, width,
                          k.kind, static_cast<double>(k.ns) * 1e-6, k.launches, k.registers, k.instructions,
                          static_cast<double>(k.floor_bytes) * 1e-6, rate);

@@ -16,7 +16,8 @@ struct KernelReport {
   uint32_t registers = 0, shared_bytes = 0, instructions = 0;  // instructions: 0 when another compiler made the code
   uint32_t launches = 0;
   uint64_t ns = 0;           // device time of all launches
-  uint64_t floor_bytes = 0;  // bytes that one launch must move at least
+  uint64_t floor_bytes = 0;  // bytes that one launch must move at least: the largest launch of the library, else the last
+  uint64_t all_floor_bytes = 0;  // the same of all launches together
   uint32_t late = 0;         // codes that launches of the run made: outlined, for forms of vectors that were not foreseen
 };
 

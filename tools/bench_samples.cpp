@@ -70,8 +70,9 @@ void Samples::add(std::string_view table, std::string_view row, std::string_view
   t.values[{std::string(row), std::string(column)}].push_back(value);
 }
 
-std::string Samples::markdown(std::span<const BenchTable> tables, const Facts& facts) const {
-  std::string out = "# Evaluation\n\nWritten by `rndn bench tpch`; do not edit.\n\n";
+std::string Samples::markdown(std::string_view command, std::span<const BenchTable> tables,
+                              const Facts& facts) const {
+  std::string out = fmt::format("# Evaluation\n\nWritten by `{}`; do not edit.\n\n", command);
   for (const auto& [name, value] : facts) out += fmt::format("- {}: {}\n", name, value);
   for (const BenchTable& shown : tables) {
     const auto at = tables_.find(shown.name);

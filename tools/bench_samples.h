@@ -2,7 +2,7 @@
 //
 //   Samples samples;
 //   samples.add("compile", "q06", "rndn -O3", milliseconds);       // many times; table, row, column
-//   write_file("evaluation.md", samples.markdown(tables, machine));
+//   write_file("evaluation.md", samples.markdown("rndn bench tpch", tables, machine));
 #pragma once
 #include <map>
 #include <span>
@@ -39,7 +39,8 @@ class Samples {
 
   // Facts about machine and versions come first in every form, in their order.
   using Facts = std::vector<std::pair<std::string, std::string>>;
-  std::string markdown(std::span<const BenchTable> tables, const Facts& facts) const;
+  // command: that has measured.
+  std::string markdown(std::string_view command, std::span<const BenchTable> tables, const Facts& facts) const;
   std::string html(std::span<const BenchTable> tables, const Facts& facts) const;
   std::string json(const Facts& facts) const;
   // Reads what json() wrote, the facts too.

@@ -29,6 +29,7 @@
 #include "runtime/engine.h"
 #include "runtime/data/tables.h"
 #include "tools/bench_samples.h"
+#include "tools/copy_speed.h"
 #include "tools/nvidia_linker.h"
 #include "tools/rndn.h"
 
@@ -117,7 +118,7 @@ class BenchCommand final : public Command {
     const CancelScope scope(token);
     auto done = errors_of([&] { return measure(); });
     if (!done) return fail(done.error());
-    const std::string markdown = samples_.markdown(bench_tables, facts_);
+    const std::string markdown = samples_.markdown(fmt::format("rndn bench {}", benchmark_.name), bench_tables, facts_);
     if (flags_.output == "-") {
       if (auto written = write_file("-", markdown); !written) return fail(written.error());
     } else {
@@ -233,7 +234,7 @@ class BenchCommand final : public Command {
         note(opened.error().message);
     }
     const bool has_ptxas = check_ptxas();
-    RETURN_IF_ERROR(find_copy_speed());
+    ASSIGN_OR_RETURN(copy_speed_, copy_speed(*device_));
 
     facts_.emplace_back("rndn", fmt::format("{} (commit {})", version(), commit()));
     facts_.emplace_back(
@@ -491,7 +492,7 @@ class BenchCommand final : public Command {
         {"floor", [this](const Timings&, const std::vector<runtime::KernelReport>& kernels, double) {
            double bytes = 0;
            for (const runtime::KernelReport& k : kernels)
-             bytes += static_cast<double>(k.floor_bytes) * (k.kind == "library" ? 1 : k.launches);
+             bytes += static_cast<double>(k.all_floor_bytes);
            return copy_speed_ > 0 ? bytes / copy_speed_ * 1e3 : 0;
          }}};
     return run(engine, p, "execute", q.name, columns);
@@ -523,26 +524,6 @@ class BenchCommand final : public Command {
       if (std::string_view(line).find("release") != std::string_view::npos) ptxas_version_ = line;
     while (!ptxas_version_.empty() && ptxas_version_.back() == '\n') ptxas_version_.pop_back();
     return pclose(pipe) == 0 && !ptxas_version_.empty();
-  }
-
-  // The speed of a large copy on the device: the roof of kernels that only move bytes. 0 on the simulator, which has no clock.
-  Result<void> find_copy_speed() {
-    if (device_->info().is_simulator) return {};
-    constexpr uint64_t bytes = uint64_t{1} << 30;
-    ASSIGN_OR_RETURN(device::Address from, device_->allocate(bytes));
-    ASSIGN_OR_RETURN(device::Address to, device_->allocate(bytes));
-    RETURN_IF_ERROR(device_->fill(from, 0, bytes));
-    uint64_t best = UINT64_MAX;
-    for (int i = 0; i < 5; ++i) {
-      ASSIGN_OR_RETURN(uint32_t start, device_->record_mark());
-      RETURN_IF_ERROR(device_->copy(to, from, bytes));
-      ASSIGN_OR_RETURN(uint32_t end, device_->record_mark());
-      ASSIGN_OR_RETURN(uint64_t ns, device_->elapsed_ns(start, end));
-      best = std::min(best, ns);
-    }
-    copy_speed_ = 2.0 * static_cast<double>(bytes) / static_cast<double>(best) * 1e9;
-    RETURN_IF_ERROR(device_->free(from));
-    return device_->free(to);
   }
 
   const Benchmark& benchmark_;

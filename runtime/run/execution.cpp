@@ -590,7 +590,8 @@ Result<void> Run::wait() {
     return ns;
   };
   for (const Launched& l : launched) {
-    if (!measured) break;
+    l.state->report.all_floor_bytes += l.floor_bytes;
+    if (!measured) continue;
     ASSIGN_OR_RETURN(const uint64_t ns, time(Phase::kernels, l.first_mark, l.last_mark, l.state->report.name));
     l.state->report.ns += ns;
   }
@@ -610,6 +611,7 @@ Result<void> Run::wait() {
     ++report->launches;
     report->late += l.is_late;
     report->floor_bytes = std::max(report->floor_bytes, l.floor_bytes);
+    report->all_floor_bytes += l.floor_bytes;
     if (!measured) continue;
     ASSIGN_OR_RETURN(const uint64_t ns, time(Phase::library, l.first_mark, l.last_mark, l.kernel));
     report->ns += ns;

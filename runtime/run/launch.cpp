@@ -574,7 +574,7 @@ Result<void> Run::launch(const Step& s) {
       ASSIGN_OR_RETURN(launched.last_mark, device_.record_mark());
     }
     ++state.report.launches;
-    state.report.floor_bytes = code.floor_bits_per_element * g.elements / 8;
+    launched.floor_bytes = state.report.floor_bytes = code.floor_bits_per_element * g.elements / 8;
     if (can_fail) {
       uint64_t kept = 0;
       for (const ItemPtr& v : given)

@@ -72,6 +72,7 @@ struct Launched {
   uint32_t first_mark, last_mark;
   std::optional<std::vector<ItemPtr>>
       inputs;  // for the message of an error; none: too large to keep, or it cannot fail
+  uint64_t floor_bytes = 0;
 };
 struct LibraryLaunch {
   operators::Launch launch;

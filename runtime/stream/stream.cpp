@@ -432,7 +432,8 @@ Result<std::vector<Value>> Stream::run_whole(Node& node, const data::Tables& tab
     }
     known->launches += r.launches;
     known->ns += r.ns;
-    known->floor_bytes += r.floor_bytes;
+    known->floor_bytes = std::max(known->floor_bytes, r.floor_bytes);
+    known->all_floor_bytes += r.all_floor_bytes;
   }
   for (std::string& f : fallbacks)
     if (std::find(fallbacks_.begin(), fallbacks_.end(), f) == fallbacks_.end())

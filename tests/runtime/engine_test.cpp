@@ -202,6 +202,7 @@ TEST_F(EngineTest, RepeatsLaunchAgainButLoadAndUploadOnce) {
   ASSERT_EQ(kernels.size(), 1u);
   EXPECT_EQ(kernels[0].launches, 1u);
   EXPECT_EQ(kernels[0].floor_bytes, 60000u);
+  EXPECT_EQ(kernels[0].all_floor_bytes, 60000u) << "of this run";
   EXPECT_GT(kernels[0].ns, 0u);
   EXPECT_GT(kernels[0].registers, 0u);
   EXPECT_GT(kernels[0].instructions, 0u);

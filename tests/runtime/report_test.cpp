@@ -41,7 +41,7 @@ RunReport sample(uint32_t run) {
     r.timings.on_device({Phase::kernels, r.timings.now() - 50000, 40000, "main_1"});
     r.timings.add_overlap(Phase::data, 12345);
   }
-  r.kernels.push_back({"main_1", "outlined", 32, 72, 210, 2, 40000, 1684000});
+  r.kernels.push_back({"main_1", "outlined", 32, 72, 210, 2, 40000, 1684000, 2000000});
   return r;
 }
 
@@ -114,7 +114,7 @@ TEST(Report, TextNamesTheRunAndItsKernels) {
   runs[0].texts_walked = 77;
   std::string text = report(runs, TimeFormat::text);
   EXPECT_NE(text.find("q\"6 run 1 on simulator (sm_86, rndn)\n"), std::string::npos) << text;
-  EXPECT_NE(text.find("\nmain_1  outlined      0.040 ms         2         32     210      1.684 MB      84.2\n"),
+  EXPECT_NE(text.find("\nmain_1  outlined      0.040 ms         2         32     210      1.684 MB      50.0\n"),
             std::string::npos)
       << text;
   EXPECT_NE(text.find("\nhost work: elements moved: `reverse`\n"), std::string::npos) << text;

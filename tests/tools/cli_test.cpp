@@ -818,7 +818,7 @@ TEST_F(Cli, SsbRunsInBothForms) {
               HasSubstr("cannot turn enum<i32> into i32"));
   Ran r = run("rndn bench ssb --form joins --tables execute --queries 1.1 --device sim --warm-up 0 --runs 1 --ptxas no-such-ptxas");
   EXPECT_EQ(r.exit_code, 0) << r.err;
-  EXPECT_THAT(r.out, AllOf(HasSubstr("SSB, scale 0.01"), HasSubstr("joins"), HasSubstr("| q1.1 |")));
+  EXPECT_THAT(r.out, AllOf(HasSubstr("Written by `rndn bench ssb`;"), HasSubstr("SSB, scale 0.01"), HasSubstr("joins"), HasSubstr("| q1.1 |")));
 }
 
 TEST_F(Cli, WhatIsMissingIsSaidBeforeTheWork) {
@@ -1245,7 +1245,7 @@ TEST(BenchSamples, TablesHaveSumsAndMeansAndSurviveJson) {
   samples.add("t", "q02", "a", 3);
   samples.add("t", "q02", "b", 3);
   const rndn::tools::BenchTable tables[] = {{"t", "Title: text", "ms", "a"}, {"absent", "Absent", "ms", ""}};
-  const std::string text = samples.markdown(tables, {{"device", "d"}});
+  const std::string text = samples.markdown("rndn bench ssb", tables, {{"device", "d"}});
   EXPECT_THAT(text, HasSubstr("- device: d\n"));
   EXPECT_THAT(text, HasSubstr("| q01 | 2.000 ±50% | 8.000 |"));
   EXPECT_THAT(text, HasSubstr("| **sum** | **5.000** | **11.00** |"));
@@ -1253,7 +1253,7 @@ TEST(BenchSamples, TablesHaveSumsAndMeansAndSurviveJson) {
   EXPECT_EQ(text.find("Absent"), std::string::npos);
   auto again = rndn::tools::Samples::parse(samples.json({}), "x");
   ASSERT_TRUE(again.ok());
-  EXPECT_EQ(again->markdown(tables, {{"device", "d"}}), text);
+  EXPECT_EQ(again->markdown("rndn bench ssb", tables, {{"device", "d"}}), text);
   EXPECT_EQ(again->regressions(samples), "");
   rndn::tools::Samples slower;
   slower.add("t", "q02", "b", 3.2);
