@@ -1,22 +1,28 @@
 // The benchmarks of papers: their tables are complete, what they compute is checked, and a wrong
 // answer is told.
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <unistd.h>
 
 #include <cmath>
 #include <cstring>
 #include <filesystem>
+#include <map>
 #include <set>
 
 #include "runtime/device/forwarding_device.h"
 #include "runtime/simulator/simulator_device.h"
+#include "tools/copy_speed.h"
 #include "tools/papers/made_tables.h"
 #include "tools/papers/papers.h"
+#include "tools/papers/pipelines.h"
 
 namespace rndn::test::papers_test {
 namespace {
 
 using namespace tools::papers;
+using ::testing::AllOf;
 using ::testing::HasSubstr;
 
 // The simulator, with a clock that is the host's, or with a fault in what goes to it or comes from
@@ -24,8 +30,21 @@ using ::testing::HasSubstr;
 class BenchDevice final : public device::ForwardingDevice {
  public:
   enum class Fault : uint8_t { none, sent, received };
-  BenchDevice(std::unique_ptr<device::Device> simulator, bool has_clock, Fault fault)
-      : ForwardingDevice(*simulator), simulator_(std::move(simulator)), info_(to_.info()), fault_(fault) {
+  // Of what a test does to launches, and sees of them.
+  struct Launches {
+    uint64_t count = 0, fails = UINT64_MAX;  // the launch of this number fails, once
+    Cause why = Cause::other;
+    std::set<std::string> lost;  // kernels whose results go where nobody looks
+    uint64_t lost_from = 0;      // of three launches of one: the first of these
+    std::map<std::string, uint64_t> of_kernel{};
+  };
+  BenchDevice(std::unique_ptr<device::Device> simulator, bool has_clock, Fault fault,
+              std::shared_ptr<Launches> launches = std::make_shared<Launches>())
+      : ForwardingDevice(*simulator),
+        simulator_(std::move(simulator)),
+        info_(to_.info()),
+        fault_(fault),
+        launches_(std::move(launches)) {
     info_.is_simulator = !has_clock;
     info_.memory_bytes = uint64_t{8} << 30;
   }
@@ -44,20 +63,44 @@ class BenchDevice final : public device::ForwardingDevice {
     if (fault_ == Fault::received && bytes >= 256) static_cast<char*>(to)[bytes / 16 * 8] ^= 1;
     return {};
   }
+  Result<device::KernelHandle> find_kernel(device::ModuleHandle module, const std::string& name) override {
+    ASSIGN_OR_RETURN(const device::KernelHandle kernel, to_.find_kernel(module, name));
+    names_[kernel] = name;
+    return kernel;
+  }
+  Result<void> launch(device::KernelHandle kernel, device::Dim3 grid, device::Dim3 block, uint32_t shared,
+                      std::span<const std::byte> parameters) override {
+    if (launches_->count++ == launches_->fails) return world_error("launch: no such luck").as(launches_->why);
+    const std::string& name = names_[kernel];
+    if (!launches_->lost.contains(name) || launches_->of_kernel[name]++ % 3 < launches_->lost_from)
+      return to_.launch(kernel, grid, block, shared, parameters);
+    if (!elsewhere_) {
+      ASSIGN_OR_RETURN(elsewhere_, to_.allocate(1 << 20));
+    }
+    std::vector<std::byte> other(parameters.begin(), parameters.end());
+    std::memcpy(other.data() + 5 * 8, &elsewhere_, 8);  // `out` of tools/papers/pipelines.cpp
+    return to_.launch(kernel, grid, block, shared, other);
+  }
 
  private:
   std::unique_ptr<device::Device> simulator_;
   device::Info info_;
   const Fault fault_;
+  std::shared_ptr<Launches> launches_;
+  std::map<device::KernelHandle, std::string> names_;
+  device::Address elsewhere_ = 0;
 };
 
-std::unique_ptr<Harness> harness_on(bool has_clock, BenchDevice::Fault fault, std::vector<std::string> figures = {}) {
+using Launches = BenchDevice::Launches;
+std::unique_ptr<Harness> harness_on(bool has_clock, BenchDevice::Fault fault, std::vector<std::string> figures = {},
+                                    std::shared_ptr<Launches> launches = std::make_shared<Launches>()) {
   auto simulator = runtime::open_simulator("sm_90");
   EXPECT_TRUE(simulator.ok());
   Settings settings{.warm_up = 0, .runs = 1, .figures = std::move(figures)};
   settings.flags.device = "sim";
   settings.flags.limits.seconds = 60;
-  auto choice = runtime::DeviceChoice::of(std::make_unique<BenchDevice>(*std::move(simulator), has_clock, fault));
+  auto choice = runtime::DeviceChoice::of(
+      std::make_unique<BenchDevice>(*std::move(simulator), has_clock, fault, std::move(launches)));
   auto harness = Harness::open(tools::DeviceChoice{std::move(choice)}, std::move(settings));
   EXPECT_TRUE(harness.ok());
   return *std::move(harness);
@@ -113,6 +156,20 @@ TEST(PapersTables, RatiosAndGoals) {
       "\"ratio\":2.4,\"paper\":\"2.89\",\"goal\":2,\"met\":true,\"right\":true,\"wrong\":\"\"}\n]}\n");
   figures.add({.figure = "Fig 2", .what = "y", .wrong = "row 1"});
   EXPECT_FALSE(figures.all_right());
+}
+
+// A case that failed is neither right nor wrong, and says why on its line.
+TEST(PapersTables, WhatFailedSaysWhy) {
+  Figures figures({"paper", "a", "b"});
+  figures.add({.figure = "Fig 1", .what = "x", .base = exactly(6), .ours = exactly(2), .goal = 2, .failed = "no way"});
+  EXPECT_TRUE(figures.all_right());
+  EXPECT_FALSE(figures.all_measured());
+  EXPECT_FALSE(figures.rows()[0].meets_goal());
+  EXPECT_THAT(figures.tsv({}), HasSubstr("\tno\tfailed: no way\n"));
+  EXPECT_THAT(figures.json({}), HasSubstr(R"("right":false,"wrong":"","failed":"no way"})"));
+  figures.add({.figure = "Fig 1", .what = "y", .wrong = "fused: row 3", .failed = "over:\n\tline"});
+  EXPECT_THAT(figures.tsv({}), HasSubstr("\tfused: row 3; failed: over:  line\n"));
+  EXPECT_EQ(named({{"a", ""}, {"b", "row 1"}, {"c", "row 2"}}), "b: row 1; c: row 2");
 }
 
 TEST(PapersTables, AnswersDiffer) {
@@ -197,15 +254,185 @@ TEST(PapersHarness, EverySideIsChecked) {
   auto check = [](const tools::Session::Outcome& o) -> Result<std::string> {
     return difference(o.results, {Answer::of(std::vector<int64_t>{6})});
   };
-  const Side right{program("right", "@sum(k)"), {}}, wrong{program("other", "@max(k)"), {}};
-  for (const auto& [sides, told] : {std::pair{std::vector{right, right}, ""},
-                                    {std::vector{right, wrong}, "other: result 0, row 0: 3 in place of 6"},
-                                    {std::vector{wrong, right}, "other: result 0, row 0: 3 in place of 6"}}) {
+  const tools::NamedSource right = program("right", "@sum(k)"), wrong = program("wrong", "@max(k)");
+  const std::string one = "one: result 0, row 0: 3 in place of 6", two = "two: result 0, row 0: 3 in place of 6";
+  for (const auto& [sides, told] :
+       {std::pair{std::vector{Side{right, {}, "one"}, Side{right, {}, "two"}}, std::string()},
+        {std::vector{Side{right, {}, "one"}, Side{wrong, {}, "two"}}, two},
+        {std::vector{Side{wrong, {}, "one"}, Side{right, {}, "two"}}, one},
+        {std::vector{Side{wrong, {}, "one"}, Side{wrong, {}, "two"}}, one + "; " + two}}) {
     auto compared = harness->compare(*session, sides, check);
     ASSERT_TRUE(compared.ok()) << compared.error().message;
     EXPECT_EQ(compared->wrong, told);
     EXPECT_EQ(compared->sides[0].launches, 1u);
   }
+}
+
+// Bytes are of all launches, and of each as many as it has.
+TEST(PapersHarness, EveryLaunchMovesItsBytes) {
+  const auto harness = harness_of();
+  const MadeColumn column{"k", hir::BasicType::i32, [](uint64_t i) { return static_cast<int64_t>(i * 7919 % 4099); }};
+  const auto session = harness->session(source_of({{"t", 4000, {column}}, {"u", 3000, {column}}}));
+  auto program = [](const std::string& types, const std::string& body, const std::string& results) {
+    return tools::NamedSource{"p", "p.hir", "module m { import Builtin.*; def main() : " + types + R"( {
+        t:table = @load_table(`t:sym);
+        k:i32 = check_cast(@column_value(t, `k:sym), i32);
+        u:table = @load_table(`u:sym);
+        m:i32 = check_cast(@column_value(u, `k:sym), i32);
+        )" + body + "return " + results + "; } }"};
+  };
+  const std::string many = "many:? = @order(k, 1:bool); ", few = "few:? = @order(m, 1:bool); ";
+  const Side sides[] = {{program("i64", many, "many"), {}, "many"},
+                        {program("i64", few, "few"), {}, "few"},
+                        {program("i64, i64", many + few, "many, few"), {}, "both"}};
+  auto compared = harness->compare(*session, sides,
+                                   [](const tools::Session::Outcome&) -> Result<std::string> { return std::string(); });
+  ASSERT_TRUE(compared.ok()) << compared.error().message;
+  ASSERT_EQ(compared->failed, "");
+  ASSERT_EQ(compared->wrong, "");
+  const std::vector<Measured>& of = compared->sides;
+  EXPECT_GT(of[1].floor_bytes, 0u);
+  EXPECT_EQ(of[2].floor_bytes, of[0].floor_bytes + of[1].floor_bytes);
+  EXPECT_TRUE(std::any_of(of[2].kernels.begin(), of[2].kernels.end(), [](const runtime::KernelReport& k) {
+    return k.kind == "library" && k.launches > 1 && k.all_floor_bytes > k.floor_bytes &&
+           k.all_floor_bytes < k.floor_bytes * k.launches;
+  })) << "a kernel that both have";
+}
+
+// As `in_turns` shows them.
+TEST(PapersHarness, TheHeadSaysWhatIsShown) {
+  for (const auto& [runs, dropped] : {std::pair{4u, false}, {5u, true}}) {
+    auto simulator = runtime::open_simulator("sm_90");
+    auto harness = Harness::open(tools::DeviceChoice{runtime::DeviceChoice::of(*std::move(simulator))},
+                                 Settings{.warm_up = 2, .runs = runs});
+    ASSERT_TRUE(harness.ok());
+    const std::string told = (*harness)->facts("c", "d").back().second;
+    EXPECT_THAT(told, HasSubstr(std::to_string(runs) + " after 2 that do not count"));
+    EXPECT_EQ(told.find("highest and lowest dropped") != told.npos, dropped) << told;
+    EXPECT_EQ(tools::spread_of(std::vector<double>(runs)).count, dropped ? runs - 2 : runs);
+  }
+}
+
+// A device that copies in no time.
+class NoTime final : public device::ForwardingDevice {
+ public:
+  explicit NoTime(device::Device& to) : ForwardingDevice(to), info_(to.info()) { info_.is_simulator = false; }
+  const device::Info& info() const override { return info_; }
+  Result<device::Address> allocate(uint64_t) override { return device::Address{256}; }
+  Result<void> free(device::Address) override { return {}; }
+  Result<void> fill(device::Address, uint8_t, uint64_t) override { return {}; }
+  Result<void> copy(device::Address, device::Address, uint64_t) override { return {}; }
+  Result<uint32_t> record_mark() override { return 0; }
+  Result<uint64_t> elapsed_ns(uint32_t, uint32_t) override { return 0; }
+
+ private:
+  device::Info info_;
+};
+
+TEST(PapersHarness, ACopyInNoTimeHasASpeed) {
+  auto simulator = runtime::open_simulator("sm_90");
+  ASSERT_TRUE(simulator.ok());
+  EXPECT_EQ(*tools::copy_speed(**simulator), 0) << "it has no clock";
+  NoTime device(**simulator);
+  const auto speed = tools::copy_speed(device);
+  ASSERT_TRUE(speed.ok());
+  EXPECT_TRUE(std::isfinite(*speed));
+  EXPECT_GT(*speed, 0);
+}
+
+// The first case fails in its last run, and what was wrong before is told; the next case is measured.
+TEST(PapersHarness, ACaseThatFailsIsOne) {
+  const unsigned sizes[] = {8};
+  auto measured = [&](BenchDevice::Fault fault, uint64_t fails, Cause why, Figures& figures) {
+    auto launches = std::make_shared<Launches>();
+    launches->fails = fails, launches->why = why;
+    const auto harness = harness_on(true, fault, {"4"}, launches);
+    const bool is_ok = measure_kernel_weaver(*harness, sizes, figures).ok();
+    return std::pair(is_ok, launches->count);
+  };
+  Figures all = kernel_weaver_table();
+  EXPECT_TRUE(measured(BenchDevice::Fault::none, UINT64_MAX, Cause::other, all).first);
+  ASSERT_EQ(all.rows().size(), 2u);
+  EXPECT_TRUE(all.all_measured());
+
+  Figures one = kernel_weaver_table();
+  EXPECT_TRUE(measured(BenchDevice::Fault::none, 0, Cause::other, one).first);
+  ASSERT_EQ(one.rows().size(), 2u);
+  EXPECT_THAT(one.rows()[0].failed, HasSubstr("launch: no such luck"));
+  EXPECT_EQ(one.rows()[0].ours.count, 0u);
+  EXPECT_EQ(one.rows()[1].failed, "");
+  EXPECT_GT(one.rows()[1].ours.count, 0u);
+  EXPECT_TRUE(one.all_right());
+
+  // Launches of one case: those of both sides, three times.
+  Figures wrong = kernel_weaver_table();
+  const uint64_t count = measured(BenchDevice::Fault::sent, UINT64_MAX, Cause::other, wrong).second;
+  Figures both = kernel_weaver_table();
+  EXPECT_TRUE(measured(BenchDevice::Fault::sent, count - 1, Cause::other, both).first);
+  ASSERT_EQ(both.rows().size(), 2u);
+  EXPECT_THAT(both.rows()[1].wrong, AllOf(HasSubstr("unfused: result"), HasSubstr("; fused: result")));
+  EXPECT_THAT(both.rows()[1].failed, HasSubstr("launch: no such luck"));
+
+  // Without the device nothing goes on; what was measured is there.
+  Figures lost = kernel_weaver_table();
+  EXPECT_FALSE(measured(BenchDevice::Fault::none, 0, Cause::device_lost, lost).first);
+  ASSERT_EQ(lost.rows().size(), 1u);
+  EXPECT_THAT(lost.rows()[0].failed, HasSubstr("launch: no such luck"));
+}
+
+TEST(PapersMultiBsp, ACaseThatFailsIsOne) {
+  auto launches = std::make_shared<Launches>();
+  launches->fails = 0;
+  const auto harness = harness_on(false, BenchDevice::Fault::none, {"9"}, launches);
+  Figures figures = multi_bsp_table();
+  const unsigned sizes[] = {6};
+  ASSERT_TRUE(measure_multi_bsp(*harness, sizes, figures).ok());
+  ASSERT_EQ(figures.rows().size(), 14u);
+  EXPECT_THAT(figures.rows()[0].failed, HasSubstr("launch: no such luck"));
+  for (size_t r = 1; r < 14; ++r) {
+    EXPECT_EQ(figures.rows()[r].failed, "") << figures.rows()[r].what;
+    EXPECT_EQ(figures.rows()[r].wrong, "") << figures.rows()[r].what;
+  }
+}
+
+// A command's end, by its rows.
+TEST(PapersTables, ExitCodes) {
+  Settings settings;
+  const auto folder = std::filesystem::temp_directory_path() / ("rndn-papers-" + std::to_string(getpid()));
+  std::filesystem::create_directories(folder);
+  settings.flags.output = folder;
+  const FigureRow right{.figure = "1", .what = "r"}, wrong{.figure = "1", .wrong = "w"},
+      failed{.figure = "1", .failed = "f"};
+  const Result<void> well, badly = world_error("lost");
+  auto code = [&](const std::vector<FigureRow>& rows, const Result<void>& done) {
+    std::filesystem::remove(folder / "paper.tsv");
+    Figures figures({"paper", "a", "b"});
+    for (const FigureRow& r : rows) figures.add(r);
+    const Result<int> ended = finish(figures, settings, {}, done);
+    EXPECT_EQ(std::filesystem::exists(folder / "paper.tsv"), done.ok() || !rows.empty());
+    return ended ? *ended : ended.error().exit_code();
+  };
+  EXPECT_EQ(code({right}, well), 0);
+  EXPECT_EQ(code({right, failed}, well), 3);
+  EXPECT_EQ(code({failed, wrong}, well), 70);
+  EXPECT_EQ(code({right}, badly), 3);
+  EXPECT_EQ(code({wrong}, badly), 70);
+  EXPECT_EQ(code({}, badly), 3);
+  std::filesystem::remove_all(folder);
+}
+
+TEST(PapersKernelWeaver, OnlyWhatIsWantedRuns) {
+  auto launches_of = [](std::vector<std::string> figures) {
+    auto launches = std::make_shared<Launches>();
+    const auto harness = harness_on(false, BenchDevice::Fault::none, std::move(figures), launches);
+    Figures table = kernel_weaver_table();
+    const unsigned sizes[] = {8};
+    EXPECT_TRUE(measure_kernel_weaver(*harness, sizes, table).ok());
+    return launches->count;
+  };
+  const uint64_t four = launches_of({"4"}), sixteen = launches_of({"16"}), both = launches_of({"4", "16"});
+  EXPECT_GT(four, 0u);
+  EXPECT_LE(four + sixteen, both + both / 10);
 }
 
 TEST(PapersKernelWeaver, TheTableIsComplete) {
@@ -266,6 +493,16 @@ TEST(PapersMultiBsp, TheTableIsComplete) {
   }
 }
 
+TEST(PapersMultiBsp, WithoutASizeThatFitsThereIsNoTable) {
+  const auto harness = harness_on(true, BenchDevice::Fault::none, {"9"});
+  Figures figures = multi_bsp_table();
+  const unsigned sizes[] = {30};
+  const auto done = measure_multi_bsp(*harness, sizes, figures);
+  ASSERT_FALSE(done.ok());
+  EXPECT_EQ(done.error().exit_code(), 3);
+  EXPECT_THAT(done.error().message, HasSubstr("no size fits: 2^30 rows do not fit: "));
+}
+
 TEST(PapersMultiBsp, EveryOperatorsResultIsLookedAt) {
   const auto harness = harness_on(true, BenchDevice::Fault::received, {"9"});
   Figures figures = multi_bsp_table();
@@ -312,6 +549,104 @@ TEST(PapersHorseqc, OtherDataAreWrongAnswers) {
     if (r.what.find("<= 0 of") != r.what.npos) continue;  // nothing is selected of either
     EXPECT_NE(r.wrong, "") << r.figure << " " << r.what;
   }
+}
+
+// What ways of one warp or one row have counted, but not stored, is not right because another way stored it: from
+// the first run of three on, or in the last, which are checked.
+TEST(PapersHorseqc, EveryWayStoresItself) {
+  for (const uint64_t from : {0, 2}) {
+    auto launches = std::make_shared<Launches>();
+    launches->lost = {"atomic", "local"}, launches->lost_from = from;
+    const auto harness = harness_on(true, BenchDevice::Fault::none, {"17"}, launches);
+    Figures figures = horseqc_table();
+    ASSERT_TRUE(measure_horseqc(*harness, {.rows = 2000}, 0, figures).ok());
+    EXPECT_EQ(launches->of_kernel["atomic"], 6 * 3u) << "checked, timed and checked";
+    size_t wrong = 0;
+    for (const FigureRow& r : figures.rows()) {
+      const bool is_lost = (r.what.ends_with(", atomic") || r.what.ends_with(", local")) &&
+                           r.what.find("<= 0 of") == r.what.npos;  // nothing is selected of either
+      EXPECT_EQ(r.wrong.empty(), !is_lost) << r.what << ": " << r.wrong;
+      EXPECT_EQ(r.wrong.find("the result is wrong") != r.wrong.npos, is_lost) << r.what;
+      wrong += is_lost;
+    }
+    EXPECT_EQ(wrong, 5 * 2u);
+  }
+}
+
+// Every launch takes a microsecond; two without a mark between them are a millisecond apart.
+class SlowHost final : public device::ForwardingDevice {
+ public:
+  explicit SlowHost(std::unique_ptr<device::Device> simulator)
+      : ForwardingDevice(*simulator), simulator_(std::move(simulator)), info_(to_.info()) {
+    info_.is_simulator = false;
+  }
+  const device::Info& info() const override { return info_; }
+  Result<void> launch(device::KernelHandle kernel, device::Dim3 grid, device::Dim3 block, uint32_t shared,
+                      std::span<const std::byte> parameters) override {
+    now_ += std::exchange(after_launch_, true) ? 1'001'000 : 1'000;
+    ++launches;
+    return to_.launch(kernel, grid, block, shared, parameters);
+  }
+  Result<uint32_t> record_mark() override {
+    after_launch_ = false;
+    marks_.push_back(now_);
+    return static_cast<uint32_t>(marks_.size() - 1);
+  }
+  Result<uint64_t> elapsed_ns(uint32_t from, uint32_t to) override { return marks_.at(to) - marks_.at(from); }
+  uint64_t launches = 0;
+
+ private:
+  std::unique_ptr<device::Device> simulator_;
+  device::Info info_;
+  std::vector<uint64_t> marks_;
+  uint64_t now_ = 0;
+  bool after_launch_ = false;
+};
+
+// Kernels alone, as ours are measured: what lies between them is none of it.
+TEST(PapersHorseqc, SeveralPassesAreTheirKernels) {
+  auto made = std::make_unique<SlowHost>(*runtime::open_simulator("sm_90"));
+  SlowHost& device = *made;
+  auto harness = Harness::open(tools::DeviceChoice{runtime::DeviceChoice::of(std::move(made))}, Settings{});
+  ASSERT_TRUE(harness.ok());
+  const auto source = source_of({{"t", 100, {{"k", hir::BasicType::i32, [](uint64_t) { return int64_t{1}; }}}}});
+  const std::string names[] = {"k", "k", "k"};
+  const auto columns = source->columns("t", names);
+  ASSERT_TRUE(columns.ok());
+  const auto pipelines = Pipelines::make(**harness, *(*columns)[0], *(*columns)[1], *(*columns)[2]);
+  ASSERT_TRUE(pipelines.ok()) << pipelines.error().message;
+  const Pipelines::Way& way = Pipelines::ways()[0];
+  ASSERT_EQ(way.name, "multi-pass");
+  device.launches = 0;
+  const auto ms = (*pipelines)->run(way, 1);
+  ASSERT_TRUE(ms.ok()) << ms.error().message;
+  EXPECT_GE(device.launches, 3u);
+  EXPECT_NEAR(*ms, static_cast<double>(device.launches) * 1e-3, 1e-9);
+  const auto written = (*pipelines)->written(way, 1);
+  ASSERT_TRUE(written.ok());
+  EXPECT_EQ(*written, std::vector<int64_t>(100, 1));
+}
+
+TEST(PapersHorseqc, QueriesAreChosen) {
+  auto chosen = [](std::vector<std::string> figures, const std::vector<std::string>& list) {
+    Settings settings;
+    settings.figures = std::move(figures);
+    const auto found = horseqc_queries(settings, list);
+    if (found) return fmt::format("{}", fmt::join(*found, " "));
+    EXPECT_EQ(found.error().exit_code(), 2);
+    return found.error().message;
+  };
+  for (const char* form : {"6", "q6", "q06", "06"}) EXPECT_EQ(chosen({}, {form}), "q06");
+  EXPECT_EQ(chosen({"19"}, {"q1.1", "4.2-4.3"}), "q1.1 q4.2 q4.3");
+  EXPECT_EQ(chosen({"20"}, {"4-6", "21"}), "q04 q05 q06 q21");
+  EXPECT_EQ(chosen({"20"}, {}), "q01 q04 q05 q06 q07 q09 q13 q17 q18 q19 q21");
+  EXPECT_EQ(chosen({"17"}, {}), "");
+  EXPECT_EQ(chosen({"20"}, {"q03"}),
+            "there is no query q03 (there are: q01, q04, q05, q06, q07, q09, q13, q17, q18, q19, q21)");
+  EXPECT_THAT(chosen({"19"}, {"q06"}), HasSubstr("there is no query q06 (there are: q1.1, "));
+  for (const char* none : {"", "q", "-", "6-", "6-4", "x", "6 "})
+    EXPECT_THAT(chosen({}, {none}), HasSubstr("there is no query"));
+  EXPECT_THAT(chosen({"17"}, {"6"}), HasSubstr("figures 19, 20 and table1"));
 }
 
 TEST(PapersHorseqc, QueriesBesideDuckdb) {

@@ -28,6 +28,15 @@ std::string json_of(const Spread& spread) {
   if (!spread.count) return "null";
   return fmt::format(R"({{"median":{},"low":{},"high":{}}})", spread.median, spread.low, spread.high);
 }
+// A cell of one line.
+std::string answer_of(const FigureRow& r) {
+  std::string out = r.wrong;
+  if (!r.failed.empty()) out += (out.empty() ? "failed: " : "; failed: ") + r.failed;
+  if (out.empty()) return "right";
+  std::replace_if(
+      out.begin(), out.end(), [](char c) { return c == '\n' || c == '\t' || c == '\r'; }, ' ');
+  return out;
+}
 
 }  // namespace
 
@@ -41,11 +50,16 @@ std::optional<double> FigureRow::ratio() const {
 
 bool FigureRow::meets_goal() const {
   const std::optional<double> reached = ratio();
-  return goal && reached && wrong.empty() && (by == Ratio::share ? *reached <= *goal : *reached >= *goal);
+  return goal && reached && wrong.empty() && failed.empty() &&
+         (by == Ratio::share ? *reached <= *goal : *reached >= *goal);
 }
 
 bool Figures::all_right() const {
   return std::all_of(rows_.begin(), rows_.end(), [](const FigureRow& r) { return r.wrong.empty(); });
+}
+
+bool Figures::all_measured() const {
+  return std::all_of(rows_.begin(), rows_.end(), [](const FigureRow& r) { return r.failed.empty(); });
 }
 
 std::string Figures::tsv(const Facts& facts) const {
@@ -62,7 +76,7 @@ std::string Figures::tsv(const Facts& facts) const {
                        !r.goal || !ratio ? "-"
                        : r.meets_goal()  ? "yes"
                                          : "no",
-                       r.wrong.empty() ? "right" : r.wrong);
+                       answer_of(r));
   }
   return out;
 }
@@ -77,14 +91,15 @@ std::string Figures::json(const Facts& facts) const {
     const std::optional<double> ratio = r.ratio();
     out += std::exchange(separator, ",\n") +
            fmt::format(R"({{"figure":{},"case":{},"rows":{},"base":{},"ours":{},"unit":{},"ratio":{},"paper":{},)"
-                       R"("goal":{},"met":{},"right":{},"wrong":{}}})",
+                       R"("goal":{},"met":{},"right":{},"wrong":{}{}}})",
                        json_string(r.figure), json_string(r.what), r.rows, json_of(r.base), json_of(r.ours),
                        json_string(r.unit), ratio ? fmt::format("{}", *ratio) : "null", json_string(r.paper),
                        r.goal ? fmt::format("{}", *r.goal) : "null",
                        !r.goal || !ratio ? "null"
                        : r.meets_goal()  ? "true"
                                          : "false",
-                       r.wrong.empty(), json_string(r.wrong));
+                       r.wrong.empty() && r.failed.empty(), json_string(r.wrong),
+                       r.failed.empty() ? "" : ",\"failed\":" + json_string(r.failed));
   }
   return out + "\n]}\n";
 }

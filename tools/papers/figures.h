@@ -32,6 +32,7 @@ struct FigureRow {
   std::string paper = "-";     // the paper's ratio, or what it says in its place
   std::optional<double> goal;  // of the ratio
   std::string wrong;           // what differs from the host's answer; empty: nothing
+  std::string failed;          // why it was not measured; empty: it was
 
   std::optional<double> ratio() const;
   bool meets_goal() const;  // where both are known; else false
@@ -50,8 +51,8 @@ class Figures {
 
   void add(FigureRow row) { rows_.push_back(std::move(row)); }
   const std::vector<FigureRow>& rows() const { return rows_; }
-  // Nothing is wrong.
-  bool all_right() const;
+  bool all_right() const;     // nothing is wrong
+  bool all_measured() const;  // nothing has failed
 
   std::string tsv(const Facts& facts) const;
   std::string json(const Facts& facts) const;

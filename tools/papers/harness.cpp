@@ -8,6 +8,7 @@
 #include "libraries/base/report/version.h"
 #include "libraries/base/system/parallel.h"
 #include "libraries/operators/machine_code/code.h"
+#include "tools/copy_speed.h"
 
 namespace rndn::tools::papers {
 
@@ -72,8 +73,9 @@ Figures::Facts Harness::facts(const std::string& command, const std::string& dat
           {"rndn", fmt::format("{} ({})", version(), commit())},
           {"host", fmt::format("{} cores", hardware_threads())},
           {"data", data},
-          {"runs",
-           fmt::format("{} after {}, sides in turns: median (lowest to highest)", settings_.runs, settings_.warm_up)}};
+          {"runs", fmt::format("{} after {} that do not count, sides in turns: {}", settings_.runs, settings_.warm_up,
+                               settings_.runs < 5 ? "median (lowest to highest)"
+                                                  : "median (lowest to highest), highest and lowest dropped before")}};
 }
 
 Result<std::vector<Spread>> Harness::in_turns(std::span<const Body> bodies) {
@@ -131,27 +133,38 @@ Result<uint64_t> Harness::sent_bytes(Session& session, Side side) {
 
 Result<Compared> Harness::compare(Session& session, std::span<const Side> sides, const Check& check,
                                   std::span<const Body> others) {
-  Compared out;
-  auto checked = [&](const Side& side, const Session::Outcome& outcome) -> Result<void> {
+  Compared out{.sides = std::vector<Measured>(sides.size()), .others = std::vector<Spread>(others.size())};
+  const Result<void> done = errors_of([&] { return compare_to(out, session, sides, check, others); });
+  std::vector<std::pair<std::string, std::string>> wrong;
+  for (size_t s = 0; s < sides.size(); ++s) wrong.emplace_back(sides[s].name, out.sides[s].wrong);
+  out.wrong = named(wrong);
+  RETURN_IF_ERROR(keep_failure(done, out.failed));
+  return out;
+}
+
+Result<void> Harness::compare_to(Compared& out, Session& session, std::span<const Side> sides, const Check& check,
+                                 std::span<const Body> others) {
+  auto checked = [&](Measured& m, const Session::Outcome& outcome) -> Result<void> {
     ASSIGN_OR_RETURN(std::string differs, check(outcome));
-    if (out.wrong.empty() && !differs.empty()) out.wrong = fmt::format("{}: {}", side.program.name, differs);
+    if (m.wrong.empty()) m.wrong = std::move(differs);
     return {};
   };
-  for (const Side& side : sides) {
-    Measured& m = out.sides.emplace_back();
+  for (size_t s = 0; s < sides.size(); ++s) {
+    const Side& side = sides[s];
+    Measured& m = out.sides[s];
     meter_->counts = {};
     ASSIGN_OR_RETURN(const Session::Outcome first, session.run(side.program, side.flags, true));
-    RETURN_IF_ERROR(checked(side, first));
+    RETURN_IF_ERROR(checked(m, first));
     m.kernels = first.reports.at(0).kernels;
-    if (out.wrong.empty() && first.fallbacks)
-      out.wrong = fmt::format("{}: on the host: {}", side.program.name, first.reports.at(0).fallbacks.at(0));
+    if (m.wrong.empty() && first.fallbacks)
+      m.wrong = fmt::format("on the host: {}", first.reports.at(0).fallbacks.at(0));
     m.sectors_bytes = meter_->counts.sectors * 32;
     m.warps = UINT64_MAX;
     for (const runtime::KernelReport& k : m.kernels) {
       m.launches += k.launches;
       m.registers = std::max<uint64_t>(m.registers, k.registers);
       if (const uint32_t warps = meter_->resident_warps(k.name)) m.warps = std::min<uint64_t>(m.warps, warps);
-      m.floor_bytes += k.floor_bytes * (k.kind == "library" ? 1 : k.launches);
+      m.floor_bytes += k.all_floor_bytes;
     }
     if (m.warps == UINT64_MAX) m.warps = 0;
     // Every buffer from the driver: what is in use is what is needed.
@@ -176,49 +189,49 @@ Result<Compared> Harness::compare(Session& session, std::span<const Side> sides,
   out.others.assign(spreads.begin() + static_cast<std::ptrdiff_t>(sides.size()), spreads.end());
   for (size_t s = 0; s < sides.size(); ++s) {
     out.sides[s].ms = spreads[s];
-    RETURN_IF_ERROR(checked(sides[s], last[s]));
+    RETURN_IF_ERROR(checked(out.sides[s], last[s]));
   }
-  return out;
+  return {};
 }
 
-Result<double> Harness::speed(uint64_t bytes, const std::function<Result<void>()>& copy) {
-  if (!has_clock()) return 0;
-  uint64_t best = UINT64_MAX;
-  for (int i = 0; i < 5; ++i) {
-    ASSIGN_OR_RETURN(const uint32_t start, meter_->record_mark());
-    RETURN_IF_ERROR(copy());
-    ASSIGN_OR_RETURN(const uint32_t end, meter_->record_mark());
-    ASSIGN_OR_RETURN(const uint64_t ns, meter_->elapsed_ns(start, end));
-    best = std::min(best, std::max<uint64_t>(ns, 1));
-  }
-  return static_cast<double>(bytes) / static_cast<double>(best) * 1e9;
-}
-
-Result<double> Harness::copy_speed() {
-  constexpr uint64_t bytes = uint64_t{1} << 30;
-  if (!has_clock()) return 0;
-  ASSIGN_OR_RETURN(const device::Address from, meter_->allocate(bytes));
-  ASSIGN_OR_RETURN(const device::Address to, meter_->allocate(bytes));
-  RETURN_IF_ERROR(meter_->fill(from, 0, bytes));
-  ASSIGN_OR_RETURN(const double found, speed(2 * bytes, [&] { return meter_->copy(to, from, bytes); }));
-  RETURN_IF_ERROR(meter_->free(from));
-  RETURN_IF_ERROR(meter_->free(to));
-  return found;
-}
+Result<double> Harness::copy_speed() { return tools::copy_speed(*meter_); }
 
 Result<double> Harness::transfer_speed(std::string& how) {
   constexpr uint64_t bytes = uint64_t{256} << 20;
   if (!has_clock()) return 0;
   ASSIGN_OR_RETURN(const device::Mapped from, meter_->allocate_mapped(bytes));
   ASSIGN_OR_RETURN(const device::Address to, meter_->allocate(bytes));
-  ASSIGN_OR_RETURN(const double staged, speed(bytes, [&] { return meter_->copy_to_device(to, from.host, bytes); }));
-  const Result<double> pinned = speed(bytes, [&] { return meter_->copy(to, from.address, bytes); });
+  ASSIGN_OR_RETURN(const double staged,
+                   speed_of(*meter_, bytes, [&] { return meter_->copy_to_device(to, from.host, bytes); }));
+  const Result<double> pinned = speed_of(*meter_, bytes, [&] { return meter_->copy(to, from.address, bytes); });
   if (!pinned) note("no copy from pinned memory by its address: " + pinned.error().message);
   RETURN_IF_ERROR(meter_->free(to));
   RETURN_IF_ERROR(meter_->free_mapped(from));
   const bool is_pinned = pinned && *pinned > staged;
   how = is_pinned ? "from pinned memory" : "through pinned slots";
   return is_pinned ? *pinned : staged;
+}
+
+Result<void> keep_failure(const Result<void>& done, std::string& failed) {
+  if (done) return {};
+  const Error& error = done.error();
+  failed = error.message.empty() ? "the program does not compile" : error.message;
+  if (error.cause == Cause::device_lost || error.fault == Fault::interrupted) return error;
+  return {};
+}
+
+Result<void> keep_failure(const Result<void>& done, Figures& figures, FigureRow row) {
+  if (done) return {};
+  const Result<void> goes_on = keep_failure(done, row.failed);
+  figures.add(std::move(row));
+  return goes_on;
+}
+
+std::string named(const std::vector<std::pair<std::string, std::string>>& wrong) {
+  std::string out;
+  for (const auto& [name, what] : wrong)
+    if (!what.empty()) out += fmt::format("{}{}: {}", out.empty() ? "" : "; ", name, what);
+  return out;
 }
 
 Flags fused(Flags flags) { return flags; }
@@ -228,12 +241,20 @@ Flags unfused(Flags flags) {
   return flags;
 }
 
-Result<int> finish(const Figures& figures, const Settings& settings, const Figures::Facts& facts) {
+Result<int> finish(const Figures& figures, const Settings& settings, const Figures::Facts& facts,
+                   const Result<void>& done) {
+  if (!done && figures.rows().empty()) return done.error();
   RETURN_IF_ERROR(figures.write(settings.flags.output, facts));
-  if (figures.all_right()) return 0;
-  for (const FigureRow& r : figures.rows())
+  for (const FigureRow& r : figures.rows()) {
     if (!r.wrong.empty()) note(fmt::format("{}, {}: wrong answer: {}", r.figure, r.what, r.wrong));
-  return static_cast<int>(Fault::internal);
+    if (!r.failed.empty()) note(fmt::format("{}, {}: failed: {}", r.figure, r.what, r.failed));
+  }
+  if (!figures.all_right()) {
+    if (!done) note(done.error().message);
+    return static_cast<int>(Fault::internal);
+  }
+  if (!done) return done.error();
+  return figures.all_measured() ? 0 : static_cast<int>(Fault::world);
 }
 
 }  // namespace rndn::tools::papers

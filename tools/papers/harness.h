@@ -1,7 +1,7 @@
 // How the benchmarks of papers measure: sides of a comparison take turns, run by run, so that a
 // drift of the clocks meets all of them; of each the median counts, and the lowest and highest are
 // told. Every answer is checked against the host's before its time counts, and again after the last
-// run. Every run has a time limit.
+// run. Every run has a time limit. A case that fails says why in its rows, and the others are measured.
 //
 //   ASSIGN_OR_RETURN(auto harness, Harness::open(DeviceChoice.., settings));
 //   ASSIGN_OR_RETURN(const Compared compared, harness->compare(source, sides, check));
@@ -47,6 +47,7 @@ std::string difference(const std::vector<data::Value>& results, const std::vecto
 struct Side {
   NamedSource program;
   Flags flags;
+  std::string name;  // "fused": of what it gets wrong
 };
 // Of one run.
 struct Measured {
@@ -57,17 +58,20 @@ struct Measured {
   uint64_t floor_bytes = 0;              // that kernels must move at least
   uint64_t sectors_bytes = 0;            // that they moved: the simulator's count
   uint64_t memory_bytes = 0;             // of the device beside the columns, at most at once
+  std::string wrong;                     // the first difference, or what it left to the host
 };
 struct Compared {
   std::vector<Measured> sides;
   std::vector<Spread> others;
   uint64_t sent_bytes = 0;  // Harness::sent_bytes, where it was asked
-  std::string wrong;        // the first difference of a side, or what it left to the host
+  std::string wrong;        // of all sides, each after its name
+  std::string failed;       // why it was not measured to its end
 };
 
 class Harness {
  public:
-  // The device outlives nothing of the harness.
+  // The harness owns the device: sessions, operators and memory made with it must be gone before it
+  // is.
   static Result<std::unique_ptr<Harness>> open(DeviceChoice choice, Settings settings);
 
   const Settings& settings() const { return settings_; }
@@ -94,7 +98,7 @@ class Harness {
   // The library's operators, as an engine has them.
   Result<std::unique_ptr<operators::Operators>> operators();
 
-  // Programs or queries, over the same tables.
+  // Programs or queries, over the same tables. Fails as keep_failure does.
   using Check = std::function<Result<std::string>(const Session::Outcome&)>;
   // others: what is timed in the same turns.
   Result<Compared> compare(Session& session, std::span<const Side> sides, const Check& check,
@@ -113,7 +117,8 @@ class Harness {
  private:
   explicit Harness(DeviceChoice choice, Settings settings)
       : choice_(std::move(choice)), settings_(std::move(settings)) {}
-  Result<double> speed(uint64_t bytes, const std::function<Result<void>()>& copy);
+  Result<void> compare_to(Compared& out, Session& session, std::span<const Side> sides, const Check& check,
+                          std::span<const Body> others);
 
   DeviceChoice choice_;
   Settings settings_;
@@ -121,11 +126,21 @@ class Harness {
   std::unique_ptr<Meter> meter_;
 };
 
+// Why a case failed, for its rows. An error that ends the whole run is passed on: the device is
+// lost, or the user has ended it.
+Result<void> keep_failure(const Result<void>& done, std::string& failed);
+// The same of several cases, which have one row then.
+Result<void> keep_failure(const Result<void>& done, Figures& figures, FigureRow row);
+// What is wrong of several, after the name of each; empty: nothing.
+std::string named(const std::vector<std::pair<std::string, std::string>>& wrong);
+
 // Fused as the product fuses, and a kernel per statement.
 Flags fused(Flags flags);
 Flags unfused(Flags flags);
 
-// The end of a command: writes the table; exit code 70 where an answer was wrong.
-Result<int> finish(const Figures& figures, const Settings& settings, const Figures::Facts& facts);
+// The end of a command: writes the table, of what was measured where `done` is an error. Exit code
+// 70 where an answer was wrong, else 3 where something failed.
+Result<int> finish(const Figures& figures, const Settings& settings, const Figures::Facts& facts,
+                   const Result<void>& done);
 
 }  // namespace rndn::tools::papers

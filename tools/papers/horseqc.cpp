@@ -125,6 +125,15 @@ const Suite suites[] = {{"ssb", "19", "Fig 19", "9.7 to 78.1 %", {}},
                          "5.6 to 268.1 %",
                          {"q01", "q04", "q05", "q06", "q07", "q09", "q13", "q17", "q18", "q19", "q21"}}};
 
+bool has(const Suite& suite, const EmbeddedText& text) {
+  return text.benchmark == suite.name && text.kind == "sql" &&
+         (suite.queries.empty() ||
+          std::find(suite.queries.begin(), suite.queries.end(), text.name) != suite.queries.end());
+}
+bool wants(const Settings& settings, const Suite& suite) {
+  return settings.wants(suite.option) || settings.wants("table1");
+}
+
 class PipelineExperiments {
  public:
   PipelineExperiments(Harness& harness, const HorseqcSizes& sizes, double transfer, Figures& figures)
@@ -143,36 +152,35 @@ class PipelineExperiments {
       int64_t sum = 0;
       for (uint64_t i = 0; i < facts.rows; ++i)
         if (Facts::quantity(i) <= x) kept.push_back(Facts::revenue(i)), sum += kept.back();
-      auto ways = [&](bool is_sum) -> Result<std::vector<Other>> {
+      auto ways = [&](bool is_sum) {
         std::vector<Other> others;
         for (const Pipelines::Way& way : Pipelines::ways()) {
           if (way.is_sum != is_sum) continue;
-          Other other{.name = way.name, .body = [&, x] { return pipelines->run(way, x); }};
-          RETURN_IF_ERROR(harness_.limited(other.body));
-          ASSIGN_OR_RETURN(const std::vector<int64_t> written, pipelines->written(way));
-          const bool is_right = is_sum            ? written == std::vector{sum}
-                                : way.keeps_order ? written == kept
-                                                  : are_permuted(written, kept);
-          if (!is_right) other.wrong = "the result is wrong";
-          others.push_back(std::move(other));
+          others.push_back({.name = way.name,
+                            .body = [&, x] { return pipelines->run(way, x); },
+                            .check = [&, x, is_sum]() -> Result<bool> {
+                              ASSIGN_OR_RETURN(const std::vector<int64_t> written, pipelines->written(way, x));
+                              return is_sum            ? written == std::vector{sum}
+                                     : way.keeps_order ? written == kept
+                                                       : are_permuted(written, kept);
+                            }});
         }
         return others;
       };
       const std::string where = fmt::format("quantity <= {} of {}", x, Facts::quantities);
       if (wants_.wants("17")) {
-        ASSIGN_OR_RETURN(const std::vector<Other> others, ways(false));
         RETURN_IF_ERROR(made(
             "Fig 17", "project, " + where, *session, facts.rows,
             program_of("project", loads_of_selection, "i64", "kept", x), "at most 101.3 %", "up to 6.3",
-            [&](const Session::Outcome& o) { return difference(o.results, {Answer::of(kept)}); }, others));
+            [&](const Session::Outcome& o) { return difference(o.results, {Answer::of(kept)}); }, ways(false)));
       }
       if (wants_.wants("27")) {
-        ASSIGN_OR_RETURN(const std::vector<Other> others, ways(true));
         RETURN_IF_ERROR(made(
             "Fig 27", "sum, " + where, *session, facts.rows,
             program_of("sum", std::string(loads_of_selection) + "\n        sum:i64 = @sum(kept);", "i64", "sum", x),
             "at most 101.3 %", "-",
-            [&](const Session::Outcome& o) { return difference(o.results, {Answer::of(std::vector{sum})}); }, others));
+            [&](const Session::Outcome& o) { return difference(o.results, {Answer::of(std::vector{sum})}); },
+            ways(true)));
       }
     }
     return {};
@@ -193,7 +201,7 @@ class PipelineExperiments {
   }
 
   // Figures 19 and 20, and table 1.
-  Result<void> queries(const Suite& suite, Progress& progress) {
+  Result<void> queries(const Suite& suite, std::span<const std::string> wanted, Progress& progress) {
     const std::string data = fmt::format("{}:{}", suite.name, sizes_.scale);
     ASSIGN_OR_RETURN(const auto source, open_data({.data = data}, wants_.flags));
     const std::unique_ptr<Session> session = harness_.session(source);
@@ -201,11 +209,7 @@ class PipelineExperiments {
     std::vector<NamedSource> chosen;
     TablesRead reads;
     for (const EmbeddedText& t : embedded_texts()) {
-      const bool is_paper =
-          suite.queries.empty() || std::find(suite.queries.begin(), suite.queries.end(), t.name) != suite.queries.end();
-      const bool is_wanted = sizes_.queries.empty() ||
-                             std::find(sizes_.queries.begin(), sizes_.queries.end(), t.name) != sizes_.queries.end();
-      if (t.benchmark != suite.name || t.kind != "sql" || !is_paper || !is_wanted) continue;
+      if (!has(suite, t) || std::find(wanted.begin(), wanted.end(), t.name) == wanted.end()) continue;
       for (NamedSource& query : split_sql(std::string(t.name), std::string(t.name), std::string(t.text))) {
         Timings ignored;
         ASSIGN_OR_RETURN(const auto prepared,
@@ -215,6 +219,7 @@ class PipelineExperiments {
         chosen.push_back(std::move(query));
       }
     }
+    if (chosen.empty()) return {};
     RETURN_IF_ERROR(load_tables(*duckdb, session->queries().catalog(), *source, reads));
     for (const NamedSource& query : chosen) {
       progress.advance(1);
@@ -233,8 +238,9 @@ class PipelineExperiments {
       if (wants_.wants(suite.option)) add(suite.figure, name, rows, done, suite.of_transfer, "-");
       if (wants_.wants("table1")) {
         auto passes = [&](const Measured& m) {
-          return exactly(static_cast<double>(m.floor_bytes) /
-                         static_cast<double>(std::max<uint64_t>(done.sent_bytes, 1)));
+          return done.failed.empty() ? exactly(static_cast<double>(m.floor_bytes) /
+                                               static_cast<double>(std::max<uint64_t>(done.sent_bytes, 1)))
+                                     : Spread{};
         };
         figures_.add({.figure = "Table 1",
                       .what = name,
@@ -243,7 +249,8 @@ class PipelineExperiments {
                       .ours = passes(done.sides[1]),
                       .unit = "passes",
                       .paper = "2.2 to 38.5 passes",
-                      .wrong = done.wrong});
+                      .wrong = done.wrong,
+                      .failed = done.failed});
       }
     }
     return {};
@@ -260,56 +267,84 @@ class PipelineExperiments {
     return got == sums ? "" : "other groups or sums";
   }
 
-  // Another way to the same result, which was checked.
+  // Another way to the same result.
   struct Other {
     std::string name;
     Harness::Body body;
-    std::string wrong = {};
+    std::function<Result<bool>()> check;  // runs it, and says whether the result is right
   };
   Result<Compared> compare(Session& session, const NamedSource& program, const Harness::Check& check,
-                           const std::vector<Other>& others = {}) {
-    std::vector<Harness::Body> bodies;
-    for (const Other& other : others) bodies.push_back(other.body);
-    const Side sides[] = {{program, unfused(wants_.flags)}, {program, fused(wants_.flags)}};
-    ASSIGN_OR_RETURN(const uint64_t sent, harness_.sent_bytes(session, sides[1]));
-    ASSIGN_OR_RETURN(Compared done, harness_.compare(session, sides, check, bodies));
-    done.sent_bytes = sent;
-    return done;
+                           std::span<const Harness::Body> bodies = {}) {
+    const Side sides[] = {{program, unfused(wants_.flags), "operator at a time"},
+                          {program, fused(wants_.flags), "rndn"}};
+    uint64_t sent = 0;
+    const Result<void> done = errors_of([&]() -> Result<void> {
+      ASSIGN_OR_RETURN(sent, harness_.sent_bytes(session, sides[1]));
+      return {};
+    });
+    std::string failed;
+    RETURN_IF_ERROR(keep_failure(done, failed));
+    ASSIGN_OR_RETURN(Compared compared, harness_.compare(session, sides, check, bodies));
+    compared.sent_bytes = sent;
+    if (compared.failed.empty()) compared.failed = failed;
+    return compared;
   }
   template <class Check>
   Result<void> made(const char* figure, const std::string& what, Session& session, uint64_t rows,
                     const NamedSource& program, const char* of_transfer, const char* speedup, const Check& check,
                     const std::vector<Other>& others = {}) {
+    std::vector<std::string> wrong(others.size()), failed(others.size());
+    auto check_others = [&]() -> Result<void> {
+      for (size_t o = 0; o < others.size(); ++o) {
+        if (!failed[o].empty()) continue;
+        const Result<bool> is_right = errors_of([&] { return others[o].check(); });
+        if (!is_right) RETURN_IF_ERROR(keep_failure(is_right.error(), failed[o]));
+        if (is_right && !*is_right) wrong[o] = "the result is wrong";
+      }
+      return {};
+    };
+    RETURN_IF_ERROR(check_others());
+    // What has failed is not timed: it would end the turns of all.
+    std::vector<Harness::Body> bodies;
+    for (size_t o = 0; o < others.size(); ++o)
+      bodies.push_back(failed[o].empty() ? others[o].body : []() -> Result<double> { return 0; });
     ASSIGN_OR_RETURN(
         const Compared done,
         compare(
-            session, program, [&](const Session::Outcome& o) -> Result<std::string> { return check(o); }, others));
+            session, program, [&](const Session::Outcome& o) -> Result<std::string> { return check(o); }, bodies));
+    RETURN_IF_ERROR(check_others());
     add(figure, what, rows, done, of_transfer, speedup);
     for (size_t o = 0; o < others.size(); ++o)
       figures_.add({.figure = figure,
                     .what = what + ", " + others[o].name,
                     .rows = rows,
-                    .base = done.others[o],
+                    .base = failed[o].empty() ? done.others[o] : Spread{},
                     .ours = done.sides[1].ms,
                     .unit = "ms",
-                    .wrong = others[o].wrong.empty() ? done.wrong : others[o].wrong});
+                    .wrong = named({{others[o].name, wrong[o]}, {"rndn", done.sides[1].wrong}}),
+                    .failed = failed[o].empty() ? done.failed : failed[o]});
     return {};
   }
   // Kernels beside the transfer, and beside those of operator-at-a-time.
   void add(const char* figure, const std::string& what, uint64_t rows, const Compared& done, const char* of_transfer,
            const char* speedup) {
     const Measured &single = done.sides[0], &ours = done.sides[1];
+    const bool is_measured = done.failed.empty();
     const double ms = transfer_ > 0 ? static_cast<double>(done.sent_bytes) / transfer_ * 1e3 : 0;
+    auto megabytes = [&](const Measured& m) {
+      return is_measured ? exactly(static_cast<double>(m.floor_bytes) * 1e-6) : Spread{};
+    };
     figures_.add({.figure = figure,
                   .what = what + ", of the transfer",
                   .rows = rows,
-                  .base = transfer_ > 0 ? exactly(ms) : Spread{},
+                  .base = is_measured && transfer_ > 0 ? exactly(ms) : Spread{},
                   .ours = ours.ms,
                   .unit = "ms",
                   .by = Ratio::share,
                   .paper = of_transfer,
                   .goal = 100,
-                  .wrong = done.wrong});
+                  .wrong = done.wrong,
+                  .failed = done.failed});
     figures_.add({.figure = figure,
                   .what = what + ", operator at a time",
                   .rows = rows,
@@ -317,14 +352,16 @@ class PipelineExperiments {
                   .ours = ours.ms,
                   .unit = "ms",
                   .paper = speedup,
-                  .wrong = done.wrong});
+                  .wrong = done.wrong,
+                  .failed = done.failed});
     figures_.add({.figure = figure,
                   .what = what + ", bytes",
                   .rows = rows,
-                  .base = exactly(static_cast<double>(single.floor_bytes) * 1e-6),
-                  .ours = exactly(static_cast<double>(ours.floor_bytes) * 1e-6),
+                  .base = megabytes(single),
+                  .ours = megabytes(ours),
                   .unit = "MB",
-                  .wrong = done.wrong});
+                  .wrong = done.wrong,
+                  .failed = done.failed});
   }
 
   Harness& harness_;
@@ -349,7 +386,7 @@ class HorseqcCommand final : public Command {
     app->add_option("--groups", sizes_.groups, "of figure 18, at most (default 16384)")
         ->check(CLI::Range(2u, 1u << 20))
         ->type_name("N");
-    app->add_option("--queries", sizes_.queries, "such as q1.1,q06 (default: SSB's 13 and the paper's 11 of TPC-H)")
+    app->add_option("--queries", sizes_.queries, "such as 1.1,6,17-19 (default: SSB's 13 and the paper's 11 of TPC-H)")
         ->delimiter(',')
         ->type_name("LIST");
   }
@@ -363,14 +400,15 @@ class HorseqcCommand final : public Command {
   Result<int> measure() {
     Figures figures = horseqc_table();
     RETURN_IF_ERROR(figures.check_folder(settings_.flags.output));
+    RETURN_IF_ERROR(horseqc_queries(settings_, sizes_.queries));
     ASSIGN_OR_RETURN(DeviceChoice device, DeviceChoice::start(settings_.flags));
     ASSIGN_OR_RETURN(const auto harness, Harness::open(std::move(device), settings_));
     std::string how;
     ASSIGN_OR_RETURN(const double transfer, harness->transfer_speed(how));
-    RETURN_IF_ERROR(measure_horseqc(*harness, sizes_, transfer, figures));
+    const Result<void> done = errors_of([&] { return measure_horseqc(*harness, sizes_, transfer, figures); });
     Figures::Facts facts = harness->facts("horseqc", fmt::format("scale {}, {} rows", sizes_.scale, sizes_.rows));
     if (transfer > 0) facts.emplace_back("transfer", fmt::format("{:.1f} GB/s {}", transfer * 1e-9, how));
-    return finish(figures, settings_, facts);
+    return finish(figures, settings_, facts, done);
   }
 
   Settings settings_;
@@ -379,16 +417,46 @@ class HorseqcCommand final : public Command {
 
 }  // namespace
 
+Result<std::vector<std::string>> horseqc_queries(const Settings& settings, const std::vector<std::string>& list) {
+  std::vector<std::string> all, chosen;
+  for (const Suite& suite : suites)
+    for (const EmbeddedText& t : embedded_texts())
+      if (wants(settings, suite) && has(suite, t)) all.emplace_back(t.name);
+  if (list.empty()) return all;
+  if (all.empty()) return usage_error("--queries is of figures 19, 20 and table1, of which none is wanted");
+  auto number_of = [](const std::string& name) {
+    return name.substr(std::min(name.find_first_not_of("q0"), name.size()));
+  };
+  auto find = [&](const std::string& number) {
+    return std::find_if(all.begin(), all.end(),
+                        [&](const std::string& name) { return number_of(name) == number_of(number); });
+  };
+  for (const std::string& item : list) {
+    const size_t dash = item.find('-');
+    const auto from = find(item.substr(0, dash)), to = dash == item.npos ? from : find(item.substr(dash + 1));
+    if (from == all.end() || to == all.end() || to < from)
+      return usage_error("there is no query {} (there are: {})", item, fmt::join(all, ", "));
+    chosen.insert(chosen.end(), from, to + 1);
+  }
+  return chosen;
+}
+
 Figures horseqc_table() { return Figures({"horseqc", "base", "rndn"}); }
 
 Result<void> measure_horseqc(Harness& harness, const HorseqcSizes& sizes, double transfer, Figures& figures) {
-  const Settings& wants = harness.settings();
+  const Settings& settings = harness.settings();
+  ASSIGN_OR_RETURN(const std::vector<std::string> queries, horseqc_queries(settings, sizes.queries));
   PipelineExperiments experiments(harness, sizes, transfer, figures);
-  Progress progress("measuring queries", 24);
-  if (wants.wants("17") || wants.wants("27")) RETURN_IF_ERROR(experiments.selections());
-  if (wants.wants("18")) RETURN_IF_ERROR(experiments.groups());
+  Progress progress("measuring queries", queries.size());
+  auto measured = [&](const char* figure, auto&& body) {
+    return keep_failure(errors_of(body), figures, {.figure = figure, .what = "all others"});
+  };
+  if (settings.wants("17") || settings.wants("27"))
+    RETURN_IF_ERROR(measured("Figs 17 and 27", [&] { return experiments.selections(); }));
+  if (settings.wants("18")) RETURN_IF_ERROR(measured("Fig 18", [&] { return experiments.groups(); }));
   for (const Suite& suite : suites)
-    if (wants.wants(suite.option) || wants.wants("table1")) RETURN_IF_ERROR(experiments.queries(suite, progress));
+    if (wants(settings, suite))
+      RETURN_IF_ERROR(measured(suite.figure, [&] { return experiments.queries(suite, queries, progress); }));
   return {};
 }
 

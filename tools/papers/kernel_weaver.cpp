@@ -328,35 +328,46 @@ class PatternExperiments {
     const Tables tables{.bits = bits, .limit = most / 2};
     const std::unique_ptr<Session> session = harness_.session(tables.source());
     if (all) RETURN_IF_ERROR(selections(*session, bits));
+    const bool is_compared =
+        wants_.wants("16") || (all && (wants_.wants("17") || wants_.wants("18") || wants_.wants("table3")));
+    const bool is_leveled = all && wants_.wants("19");
+    if (!is_compared && !is_leveled) return {};
     for (const Pattern* pattern : patterns) {
       const std::vector<Answer> stored = pattern->expected(tables);
       for (const bool summed : {false, true}) {
         const std::string name = std::string(pattern->name) + (summed ? ", summed" : "");
         const NamedSource program = program_of(*pattern, tables, summed);
-        ASSIGN_OR_RETURN(const Compared done, compare(*session, program, summed ? sums_of(stored) : stored));
-        if (wants_.wants("16"))
-          add("Fig 16", name, tables, done, &Measured::ms, "2.89 (mean)", summed ? goal : std::nullopt);
-        if (!all) continue;
-        if (wants_.wants("17")) add("Fig 17", name, tables, done, &Measured::memory_bytes, "MB", 1e-6);
-        if (wants_.wants("18")) {
-          add("Fig 18", name + ", launches", tables, done, &Measured::launches, "launches", 1);
-          add("Fig 18", name, tables, done, &Measured::floor_bytes, "MB", 1e-6, "2.44 (cycles)");
-          if (!harness_.has_clock())
-            add("Fig 18", name + ", sectors", tables, done, &Measured::sectors_bytes, "MB", 1e-6);
-        }
-        if (wants_.wants("table3")) {
-          add("Table 3", name, tables, done, &Measured::registers, "registers", 1, "11 to 62 registers");
-          add("Table 3", name + ", occupancy", tables, done, &Measured::warps, "%", 100.0 / target_->warps_per_sm,
-              "17 to 100 %");
-        }
-        if (wants_.wants("19"))
-          RETURN_IF_ERROR(levels(*session, tables, program, name, summed ? sums_of(stored) : stored));
+        const std::vector<Answer> expected = summed ? sums_of(stored) : stored;
+        progress_.advance(1);
+        if (is_compared) RETURN_IF_ERROR(sides(*session, tables, program, name, expected, summed, all));
+        if (is_leveled) RETURN_IF_ERROR(levels(*session, tables, program, name, expected));
       }
     }
     return {};
   }
 
  private:
+  // Unfused beside fused.
+  Result<void> sides(Session& session, const Tables& tables, const NamedSource& program, const std::string& name,
+                     const std::vector<Answer>& expected, bool summed, bool all) {
+    ASSIGN_OR_RETURN(const Compared done, compare(session, program, expected));
+    if (wants_.wants("16"))
+      add("Fig 16", name, tables, done, &Measured::ms, "2.89 (mean)", summed ? goal : std::nullopt);
+    if (!all) return {};
+    if (wants_.wants("17")) add("Fig 17", name, tables, done, &Measured::memory_bytes, "MB", 1e-6);
+    if (wants_.wants("18")) {
+      add("Fig 18", name + ", launches", tables, done, &Measured::launches, "launches", 1);
+      add("Fig 18", name, tables, done, &Measured::floor_bytes, "MB", 1e-6, "2.44 (cycles)");
+      if (!harness_.has_clock()) add("Fig 18", name + ", sectors", tables, done, &Measured::sectors_bytes, "MB", 1e-6);
+    }
+    if (wants_.wants("table3")) {
+      add("Table 3", name, tables, done, &Measured::registers, "registers", 1, "11 to 62 registers");
+      add("Table 3", name + ", occupancy", tables, done, &Measured::warps, "%", 100.0 / target_->warps_per_sm,
+          "17 to 100 %");
+    }
+    return {};
+  }
+
   // Selections one after the other, by number and selectivity.
   Result<void> selections(Session& session, unsigned bits) {
     for (const int64_t percent : {10, 50, 90}) {
@@ -365,6 +376,7 @@ class PatternExperiments {
         const bool two = pattern == &selections_of_two;
         const bool is_4 = percent == 50 && wants_.wants("4"), is_20 = two && wants_.wants("20");
         if (!is_4 && !is_20) continue;
+        progress_.advance(1);
         ASSIGN_OR_RETURN(const Compared done,
                          compare(session, program_of(*pattern, tables, false), pattern->expected(tables)));
         if (is_4)
@@ -386,8 +398,7 @@ class PatternExperiments {
   }
   Result<Compared> compare(Session& session, const NamedSource& program, const std::vector<Answer>& expected) {
     const Flags& flags = wants_.flags;
-    const Side sides[] = {{program, unfused(flags)}, {program, fused(flags)}};
-    progress_.advance(1);
+    const Side sides[] = {{program, unfused(flags), "unfused"}, {program, fused(flags), "fused"}};
     return harness_.compare(session, sides, check_of(expected));
   }
   // Fig 19: what the assembler's optimizations gain on either side.
@@ -397,7 +408,7 @@ class PatternExperiments {
       const Flags full = is_fused ? fused(wants_.flags) : unfused(wants_.flags);
       Flags none = full;
       none.level = 0;
-      const Side sides[] = {{program, none}, {program, full}};
+      const Side sides[] = {{program, none, "-O0"}, {program, full, "-O3"}};
       ASSIGN_OR_RETURN(const Compared done, harness_.compare(session, sides, check_of(expected)));
       add("Fig 19", name + (is_fused ? ", fused, -O0 and -O3" : ", unfused, -O0 and -O3"), tables, done, &Measured::ms,
           "-");
@@ -415,11 +426,14 @@ class PatternExperiments {
                   .unit = "ms",
                   .paper = std::move(paper),
                   .goal = wanted,
-                  .wrong = done.wrong});
+                  .wrong = done.wrong,
+                  .failed = done.failed});
   }
   void add(const char* figure, std::string what, const Tables& tables, const Compared& done, uint64_t Measured::*of,
            std::string unit, double scale, std::string paper = "-") {
-    auto scaled = [&](const Measured& m) { return exactly(static_cast<double>(m.*of) * scale); };
+    auto scaled = [&](const Measured& m) {
+      return done.failed.empty() ? exactly(static_cast<double>(m.*of) * scale) : Spread{};
+    };
     figures_.add({.figure = figure,
                   .what = std::move(what),
                   .rows = tables.n(),
@@ -427,7 +441,8 @@ class PatternExperiments {
                   .ours = scaled(done.sides[1]),
                   .unit = std::move(unit),
                   .paper = std::move(paper),
-                  .wrong = done.wrong});
+                  .wrong = done.wrong,
+                  .failed = done.failed});
   }
 
   Harness& harness_;
@@ -462,10 +477,11 @@ class KernelWeaverCommand final : public Command {
     RETURN_IF_ERROR(figures.check_folder(settings_.flags.output));
     ASSIGN_OR_RETURN(DeviceChoice device, DeviceChoice::start(settings_.flags));
     ASSIGN_OR_RETURN(const auto harness, Harness::open(std::move(device), settings_));
-    RETURN_IF_ERROR(measure_kernel_weaver(*harness, sizes_, figures));
+    const Result<void> done = errors_of([&] { return measure_kernel_weaver(*harness, sizes_, figures); });
     return finish(
         figures, settings_,
-        harness->facts("kernel-weaver", fmt::format("2^{} rows of {} bytes", fmt::join(sizes_, ", 2^"), tuple_bytes)));
+        harness->facts("kernel-weaver", fmt::format("2^{} rows of {} bytes", fmt::join(sizes_, ", 2^"), tuple_bytes)),
+        done);
   }
 
   Settings settings_;
@@ -480,7 +496,9 @@ Result<void> measure_kernel_weaver(Harness& harness, std::span<const unsigned> s
   Progress progress("measuring patterns", sizes.size() * std::size(patterns) * 2 + 4);
   PatternExperiments experiments(harness, figures, progress);
   const unsigned largest = *std::max_element(sizes.begin(), sizes.end());
-  for (const unsigned bits : sizes) RETURN_IF_ERROR(experiments.at_size(bits, bits == largest));
+  for (const unsigned bits : sizes)
+    RETURN_IF_ERROR(keep_failure(errors_of([&] { return experiments.at_size(bits, bits == largest); }), figures,
+                                 {.figure = "all", .what = "others of the size", .rows = uint64_t{1} << bits}));
   return {};
 }
 

@@ -405,6 +405,50 @@ class OperatorExperiments {
       : harness_(harness), operators_(operators), memory_(memory), figures_(figures) {}
 
   Result<void> measure(const Operator& op, unsigned bits, Spreading spreading) {
+    FigureRow row{.figure = spreading == Spreading::uniform ? "Fig 9" : "Figs 10 to 14",
+                  .what = op.is_spread ? fmt::format("{}, {}", op.name, name_of(spreading)) : op.name,
+                  .rows = uint64_t{1} << bits,
+                  .unit = "ms",
+                  .by = Ratio::speed,
+                  .paper = op.of_copy,
+                  .goal = op.goal};
+    return kept(std::move(row), [&](FigureRow& r) { return measure(r, op, bits, spreading); });
+  }
+
+  // Fig 16: a copy of n rows beside one that goes on for long.
+  Result<void> copy(unsigned bits, double speed) {
+    const uint64_t bytes = uint64_t{8} << bits;
+    FigureRow row{.figure = "Fig 16",
+                  .what = "copy of 8-byte rows",
+                  .rows = uint64_t{1} << bits,
+                  .base = speed > 0 ? exactly(2e3 * static_cast<double>(bytes) / speed) : Spread{},
+                  .unit = "ms",
+                  .by = Ratio::speed,
+                  .paper = "above 90 % from 1 MB on"};
+    return kept(std::move(row), [&](FigureRow& r) -> Result<void> {
+      memory_.forget();
+      ASSIGN_OR_RETURN(const Address from, memory_.temporary(bytes));
+      ASSIGN_OR_RETURN(const Address to, memory_.temporary(bytes));
+      const Harness::Body bodies[] = {
+          [&] { return harness_.timed([&] { return harness_.device().copy(to, from, bytes); }); }};
+      ASSIGN_OR_RETURN(const std::vector<Spread> ms, harness_.in_turns(bodies));
+      r.ours = ms[0];
+      return {};
+    });
+  }
+
+ private:
+  // The row with what `body` puts into it, or why it failed.
+  template <class F>
+  Result<void> kept(FigureRow row, F&& body) {
+    const Result<void> done = errors_of([&] { return body(row); });
+    if (!done) operators_.recover();
+    const Result<void> goes_on = keep_failure(done, row.failed);
+    figures_.add(std::move(row));
+    return goes_on;
+  }
+
+  Result<void> measure(FigureRow& row, const Operator& op, unsigned bits, Spreading spreading) {
     memory_.forget();
     Bench bench{harness_.device(), operators_, memory_, bits, spreading};
     ASSIGN_OR_RETURN(const Prepared prepared, op.prepare(bench));
@@ -418,8 +462,13 @@ class OperatorExperiments {
         return {};
       });
     };
+    auto check = [&]() -> Result<void> {
+      ASSIGN_OR_RETURN(const bool is_right, prepared.check());
+      if (!is_right) row.wrong = "the operator's result is wrong";
+      return {};
+    };
     RETURN_IF_ERROR(harness_.limited(run));
-    ASSIGN_OR_RETURN(bool is_right, prepared.check());
+    RETURN_IF_ERROR(check());
     // Where the operator's results lie in its turn.
     const Harness::Body bodies[] = {
         [&]() -> Result<double> {
@@ -430,49 +479,16 @@ class OperatorExperiments {
         },
         run};
     ASSIGN_OR_RETURN(const std::vector<Spread> ms, harness_.in_turns(bodies));
-    ASSIGN_OR_RETURN(const bool is_right_still, prepared.check());
-    is_right = is_right && is_right_still;
-    const bool is_first = spreading == Spreading::uniform;
-    FigureRow row{.figure = is_first ? "Fig 9" : "Figs 10 to 14",
-                  .what = op.is_spread ? fmt::format("{}, {}", op.name, name_of(spreading)) : op.name,
-                  .rows = bench.n(),
-                  .base = ms[0],
-                  .ours = ms[1],
-                  .unit = "ms",
-                  .by = Ratio::speed,
-                  .paper = op.of_copy,
-                  .goal = op.goal,
-                  .wrong = is_right ? "" : "the result is wrong"};
+    RETURN_IF_ERROR(check());
+    row.base = ms[0], row.ours = ms[1];
     if (!harness_.has_clock()) {  // bytes that must move beside those that did
       row.base = exactly(static_cast<double>(bytes) * 1e-6);
       row.ours = exactly(static_cast<double>(harness_.device().counts.sectors) * 32e-6);
       row.unit = "MB", row.goal = {};
     }
-    figures_.add(std::move(row));
     return {};
   }
 
-  // Fig 16: a copy of n rows beside one that goes on for long.
-  Result<void> copy(unsigned bits, double speed) {
-    const uint64_t bytes = uint64_t{8} << bits;
-    memory_.forget();
-    ASSIGN_OR_RETURN(const Address from, memory_.temporary(bytes));
-    ASSIGN_OR_RETURN(const Address to, memory_.temporary(bytes));
-    const Harness::Body bodies[] = {
-        [&] { return harness_.timed([&] { return harness_.device().copy(to, from, bytes); }); }};
-    ASSIGN_OR_RETURN(const std::vector<Spread> ms, harness_.in_turns(bodies));
-    figures_.add({.figure = "Fig 16",
-                  .what = "copy of 8-byte rows",
-                  .rows = uint64_t{1} << bits,
-                  .base = speed > 0 ? exactly(2e3 * static_cast<double>(bytes) / speed) : Spread{},
-                  .ours = ms[0],
-                  .unit = "ms",
-                  .by = Ratio::speed,
-                  .paper = "above 90 % from 1 MB on"});
-    return {};
-  }
-
- private:
   Harness& harness_;
   Operators& operators_;
   Slab& memory_;
@@ -504,8 +520,9 @@ class MultiBspCommand final : public Command {
     RETURN_IF_ERROR(figures.check_folder(settings_.flags.output));
     ASSIGN_OR_RETURN(DeviceChoice device, DeviceChoice::start(settings_.flags));
     ASSIGN_OR_RETURN(const auto harness, Harness::open(std::move(device), settings_));
-    RETURN_IF_ERROR(measure_multi_bsp(*harness, sizes_, figures));
-    return finish(figures, settings_, harness->facts("multi-bsp", fmt::format("2^{} rows", fmt::join(sizes_, ", 2^"))));
+    const Result<void> done = errors_of([&] { return measure_multi_bsp(*harness, sizes_, figures); });
+    return finish(figures, settings_, harness->facts("multi-bsp", fmt::format("2^{} rows", fmt::join(sizes_, ", 2^"))),
+                  done);
   }
 
   Settings settings_;
@@ -525,14 +542,24 @@ Result<void> measure_multi_bsp(Harness& harness, std::span<const unsigned> sizes
     ASSIGN_OR_RETURN(speed, harness.copy_speed());
   }
   Progress progress("measuring operators", sizes.size() * std::size(all_operators));
+  bool fits = false;
+  std::string too_large;
   for (const unsigned bits : sizes) {
     const uint64_t bytes = (bytes_per_row << bits) + (uint64_t{64} << 20);
+    too_large = fmt::format("2^{} rows do not fit: {} bytes of device memory are wanted, {} are there", bits, bytes,
+                            device.info().memory_bytes);
     if (!device.info().is_simulator && bytes > device.info().memory_bytes) {
-      note(fmt::format("2^{} rows do not fit: {} bytes of device memory are wanted", bits, bytes));
+      note(too_large);
       continue;
     }
-    ASSIGN_OR_RETURN(const std::unique_ptr<Slab> memory, Slab::make(device, bytes));
-    OperatorExperiments experiments(harness, *all, *memory, figures);
+    const Result<std::unique_ptr<Slab>> memory = Slab::make(device, bytes);
+    if (!memory) {
+      RETURN_IF_ERROR(
+          keep_failure(memory.error(), figures, {.figure = "all", .what = "memory", .rows = uint64_t{1} << bits}));
+      continue;
+    }
+    fits = true;
+    OperatorExperiments experiments(harness, *all, **memory, figures);
     if (wants.wants("16")) RETURN_IF_ERROR(experiments.copy(bits, speed));
     for (const Operator& op : all_operators) {
       progress.advance(1);
@@ -543,6 +570,7 @@ Result<void> measure_multi_bsp(Harness& harness, std::span<const unsigned> sizes
       }
     }
   }
+  if (!fits && figures.rows().empty()) return world_error("no size fits: {}", too_large);
   return {};
 }
 

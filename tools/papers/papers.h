@@ -21,6 +21,9 @@ struct HorseqcSizes {
   uint64_t rows = 60'000'000, groups = 16'384;
   std::vector<std::string> queries;  // none: all
 };
+// The names of those of a list such as 1.1,q06,17-19 that the wanted figures have; none: all. Fails (fault usage) for
+// what there is not.
+Result<std::vector<std::string>> horseqc_queries(const Settings& settings, const std::vector<std::string>& list);
 Figures horseqc_table();
 // transfer: bytes per second from the host; 0: nothing is said of it.
 Result<void> measure_horseqc(Harness& harness, const HorseqcSizes& sizes, double transfer, Figures& figures);

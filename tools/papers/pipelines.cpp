@@ -185,21 +185,30 @@ Result<double> Pipelines::run(const Way& way, int64_t x) {
   s.memory->reset();
   RETURN_IF_ERROR(s.harness.device().fill(s.counter, 0, 8));
   if (way.name != "multi-pass") return s.harness.timed([&] { return s.launch(way.name, x, s.counter); });
-  Address offsets = 0;
   const uint64_t warps = (s.rows + 31) / 32;
-  ASSIGN_OR_RETURN(const double ms, s.harness.timed([&]() -> Result<void> {
-    RETURN_IF_ERROR(s.launch("count", x, s.counts));
-    const operators::Vector counts{.type = operators::Type::i64, .data = s.counts, .capacity = warps};
-    ASSIGN_OR_RETURN(const operators::Vector found, s.operators->offsets(counts, *s.memory));
-    offsets = found.data;
-    return s.launch("write", x, offsets);
-  }));
-  RETURN_IF_ERROR(s.harness.device().copy(s.counter, offsets + warps * 8, 8));
-  return ms;
+  ASSIGN_OR_RETURN(double ms, s.harness.timed([&] { return s.launch("count", x, s.counts); }));
+  const operators::Vector counts{.type = operators::Type::i64, .data = s.counts, .capacity = warps};
+  s.operators->measure(true);
+  const Result<operators::Vector> found = s.operators->offsets(counts, *s.memory);
+  const std::vector<operators::Launch> launches = s.operators->take_launches();
+  s.operators->measure(false);
+  if (!found) {
+    s.operators->recover();
+    return found.error();
+  }
+  for (const operators::Launch& l : launches) {
+    ASSIGN_OR_RETURN(const uint64_t ns, s.harness.device().elapsed_ns(l.first_mark, l.last_mark));
+    ms += static_cast<double>(ns) * 1e-6;
+  }
+  ASSIGN_OR_RETURN(const double write_ms, s.harness.timed([&] { return s.launch("write", x, found->data); }));
+  RETURN_IF_ERROR(s.harness.device().copy(s.counter, found->data + warps * 8, 8));
+  return ms + write_ms;
 }
 
-Result<std::vector<int64_t>> Pipelines::written(const Way& way) {
+Result<std::vector<int64_t>> Pipelines::written(const Way& way, int64_t x) {
   State& s = *state_;
+  RETURN_IF_ERROR(s.harness.device().fill(s.out, 0xa5, s.rows * 8));
+  RETURN_IF_ERROR(s.harness.limited([&] { return run(way, x); }));
   std::vector<int64_t> values(1);
   RETURN_IF_ERROR(s.harness.device().copy_to_host(values.data(), s.counter, 8));
   if (way.is_sum) return values;

@@ -28,10 +28,10 @@ class Pipelines {
     bool is_sum = false, keeps_order = false;
   };
   static const std::vector<Way>& ways();
-  // Time of its kernels, in milliseconds.
+  // Time of its kernels, each alone as those of other programs are measured, in milliseconds.
   Result<double> run(const Way& way, int64_t x);
-  // What the last run has written: the selected values, or their sum.
-  Result<std::vector<int64_t>> written(const Way& way);
+  // What a run of it writes, where nothing of an earlier one is left: the selected values, or their sum.
+  Result<std::vector<int64_t>> written(const Way& way, int64_t x);
 
  private:
   struct State;
