@@ -39,7 +39,7 @@ struct Arguments {
   }
 };
 
-// An operator's results that are temporary here.
+// For an operator that another calls: what is a result of the one is temporary for the other.
 class Scratch final : public Memory {
  public:
   explicit Scratch(Memory& memory) : memory_(memory) {}

@@ -6,8 +6,8 @@
 
 namespace rndn::runtime {
 
-// Results stay in the domains' arena, where the caller takes them by their address; the rest is the
-// memory of the call.
+// For operators whose results outlive the run: these lie in the domains' arena, where the caller takes
+// them by their address; the rest is the memory of the call.
 class Kept final : public operators::Memory {
  public:
   explicit Kept(const TextTools& tools) : tools_(tools) {}

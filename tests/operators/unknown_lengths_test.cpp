@@ -24,13 +24,17 @@ class RecordingMemory final : public Memory {
     if (bytes) RETURN_IF_ERROR(device_.fill(a, untouched, bytes));
     return a;
   }
-  Result<Address> result(uint64_t bytes) override { return temporary(bytes); }
+  Result<Address> result(uint64_t bytes) override {
+    result_bytes_ += bytes;
+    return temporary(bytes);
+  }
   Result<device::Mapped> mapped(uint64_t bytes) override {
     ASSIGN_OR_RETURN(const device::Mapped m, device_.allocate_mapped(bytes));
     mapped_.push_back(m);
     return m;
   }
   uint64_t most_unknown() const override { return limit_ / 10; }
+  uint64_t result_bytes() const { return result_bytes_; }
 
   // The allocations above a tenth of the limit that are more than so many times what was written.
   std::string too_large(uint64_t times) const {
@@ -53,6 +57,7 @@ class RecordingMemory final : public Memory {
   };
   device::Device& device_;
   const uint64_t limit_;
+  uint64_t result_bytes_ = 0;
   std::vector<Piece> pieces_;
   std::vector<device::Mapped> mapped_;
 };
@@ -225,6 +230,12 @@ const Case cases[] = {
                            return answer(b, r);)},
 };
 
+// How many passes tell where rows differ from those before them.
+size_t passes_of_flags(test::Bench& bench) {
+  const std::vector<Launch> all = bench.sql->take_launches();
+  return static_cast<size_t>(std::count_if(all.begin(), all.end(), [](const Launch& l) { return l.kernel.starts_with("flags_"); }));
+}
+
 class UnknownLengths : public testing::TestWithParam<size_t> {};
 
 TEST_P(UnknownLengths, TakeATenthOfALimit) {
@@ -233,13 +244,30 @@ TEST_P(UnknownLengths, TakeATenthOfALimit) {
   for (const uint64_t n : {uint64_t{1000}, uint64_t{2600}}) {
     const Data data(bench, n);
     RecordingMemory free(*bench.device, UINT64_MAX);
+    (void)bench.sql->take_launches();
     const auto wanted = c.run(bench, data, free);
     ASSERT_TRUE(wanted.ok()) << wanted.error().message;
+    const size_t passes = passes_of_flags(bench);
     RecordingMemory memory(*bench.device, 8 << 10);
     const auto got = c.run(bench, data, memory);
     ASSERT_TRUE(got.ok()) << got.error().message;
     EXPECT_TRUE(*got == *wanted) << n << " rows";
     EXPECT_EQ(memory.too_large(c.times), "") << n << " rows";
+    EXPECT_LE(passes_of_flags(bench), passes) << n << " rows: what is counted first is not looked at twice";
+  }
+}
+
+// A join without a key makes its pairs once: no first try stays beside them.
+TEST(LoopJoins, MakeTheirPairsOnce) {
+  test::Bench bench(test::on_gpu() ? "cuda" : "sm_90");
+  const Data data(bench, 1000);
+  const Vector one = bench.put(Type::i32, std::vector<int32_t>{700});
+  for (const uint64_t limit : {uint64_t{UINT64_MAX}, uint64_t{8 << 10}}) {
+    RecordingMemory memory(*bench.device, limit);
+    const auto pairs = joined(bench, Compare::lt, data.shuffled, one, memory);
+    ASSERT_TRUE(pairs.ok()) << pairs.error().message;
+    EXPECT_EQ((*pairs)[0].size(), 700u);
+    EXPECT_EQ(memory.result_bytes(), 16 * (limit == UINT64_MAX ? 1000u : 700u));
   }
 }
 

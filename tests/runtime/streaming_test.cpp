@@ -475,6 +475,24 @@ TEST(Streaming, OperatorsCountBeforeTheyTakeATenth) {
   EXPECT_LT(tight.peak + column / 2, roomy.peak);
 }
 
+// The operators of running sums make as many elements as their input has room for: that is asked for first how long
+// it is.
+TEST(Streaming, OperatorsReadWhatASelectionLeft) {
+  static const SmallTables tables;
+  Programs programs(tables);
+  const std::string text = fmt::format(
+      "module m {{ import Builtin.*; def main() : i64 {{ {}\n a:? = @compress(few, x); starts:? = @compress(few, m);\n"
+      "z:i64 = @scan_sum(a, starts); return z; }} }}",
+      columns);
+  constexpr uint64_t column = 160'000;
+  const Ran free = programs.run("t.hir", text, UINT64_MAX);
+  const Ran limited = programs.run("t.hir", text, 7 * column);
+  EXPECT_TRUE(limited.csv == free.csv) << difference(limited.csv, free.csv);
+  EXPECT_EQ(limited.on_host, "");
+  EXPECT_FALSE(limited.by_ranges);
+  EXPECT_LT(limited.peak, 5 * column / 2);  // x, and the selection in half the bytes; with room for all, one more
+}
+
 // A vector that would be too long for one kernel is made in parts.
 TEST(Streaming, VectorsThatWouldBeTooLong) {
   static const SmallTables tables;

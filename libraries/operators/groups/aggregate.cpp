@@ -292,17 +292,17 @@ Result<Aggregates> aggregate(Library& library, std::span<const Vector> keys, std
     } else {
       ASSIGN_OR_RETURN(sorted, sort_rows(library, pack_words(parts), n, true, words, memory));
     }
-    const std::span<const Part> of_keys = std::span(parts).first(keys.size());
+    Address flags = 0;  // where groups begin; by all that was sorted by, a group may be several runs
+    if (!sorted.complete || counted) {
+      ASSIGN_OR_RETURN(flags, differing_rows(library, sorted, std::span(parts).first(keys.size()), n, memory));
+    }
     uint64_t room = n;
     if (memory.counts_first(8 * n)) {
-      // By all that was sorted by, a group may be several runs.
-      Sorted by_keys = sorted;
-      by_keys.complete = sorted.complete && !counted;
-      ASSIGN_OR_RETURN(room, count_runs(library, by_keys, of_keys, n, memory));
+      ASSIGN_OR_RETURN(room, count_runs(library, sorted, flags, n, memory));
     }
     RETURN_IF_ERROR(allocate(room));
     ASSIGN_OR_RETURN(
-        groups, reduce_runs(library, input, sorted, of_keys, n, first, raw, memory, counted ? &parts.back() : nullptr));
+        groups, reduce_runs(library, input, sorted, flags, n, first, raw, memory, counted ? &parts.back() : nullptr));
     if (counted) first = raw[first_row];
   }
   if (first == 0) RETURN_IF_ERROR(allocate(0));

@@ -266,14 +266,9 @@ Result<Runs> find_runs(Library& library, const Sorted& sorted, std::span<const P
   return out;
 }
 
-Result<uint64_t> count_runs(Library& library, const Sorted& sorted, std::span<const Part> parts, uint64_t n,
-                            Memory& memory) {
-  RunFrom from = from_keys(sorted);
-  Address data = sorted.keys;
-  if (!sorted.complete) {
-    ASSIGN_OR_RETURN(data, differing_rows(library, sorted, parts, n, memory));
-    from = RunFrom::flags;
-  }
+Result<uint64_t> count_runs(Library& library, const Sorted& sorted, Address flags, uint64_t n, Memory& memory) {
+  const RunFrom from = flags ? RunFrom::flags : from_keys(sorted);
+  const Address data = flags ? flags : sorted.keys;
   ASSIGN_OR_RETURN(const Address words, memory.temporary(8 * run_words(n)));
   RETURN_IF_ERROR(library.device().fill(words, 0, 8 * run_words(n)));
   return make_runs(library, from, To::nothing, sorted, data, words, n, 0, 0, memory);

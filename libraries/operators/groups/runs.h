@@ -9,7 +9,7 @@ namespace rndn::operators {
 // How many zeroed words `find_runs` needs for n rows.
 uint64_t run_words(uint64_t n);
 
-// All wait. Results (i64, u64) have room for all n rows, or are counted first (Memory::most_unknown).
+// All wait, but for what gives flags. Results (i64, u64) have room for all n rows, or are counted first (Memory::most_unknown).
 struct Places {
   Address data = 0;
   uint64_t count = 0;
@@ -22,9 +22,8 @@ struct Runs {
 // first[j]: the row at the start of run j (i64); offsets[j]: its position (u64), offsets[count] = n. `parts`: what makes rows differ, for sorts
 // of several words.
 Result<Runs> find_runs(Library& library, const Sorted& sorted, std::span<const Part> parts, uint64_t n, Memory& memory);
-// How many there are. Leaves sorted.words as they are.
-Result<uint64_t> count_runs(Library& library, const Sorted& sorted, std::span<const Part> parts, uint64_t n,
-                            Memory& memory);
+// How many there are: by the sort's keys, or by flags (differing_rows). Leaves sorted.words as they are.
+Result<uint64_t> count_runs(Library& library, const Sorted& sorted, Address flags, uint64_t n, Memory& memory);
 
 // Runs by flags (u8) of the places where they start; `rows`: i64 per place, `words`: run_words zeroed u64s. numbers[row] (u32): the run that the
 // row is in. Returns how many.

@@ -427,18 +427,14 @@ void add_aggregates(KernelRows& rows) {
 uint64_t segment_words(uint64_t n, const AggregateShape& shape) { return (n + segment_tile_of(shape) - 1) / segment_tile_of(shape); }
 
 Result<uint64_t> reduce_runs(Library& library, const AggregateInput& input, const Sorted& sorted,
-                             std::span<const Part> parts, uint64_t n, Address first,
+                             Address flags, uint64_t n, Address first,
                              std::span<const Address> accumulators, Memory& memory, const Part* value) {
   const AggregateShape& shape = input.shape;
-  SegmentFrom from = sorted.wide ? SegmentFrom::keys64 : SegmentFrom::keys32;
-  Address keys = sorted.keys;
+  const SegmentFrom from = flags ? SegmentFrom::flags : sorted.wide ? SegmentFrom::keys64 : SegmentFrom::keys32;
+  const Address keys = flags ? flags : sorted.keys;
   Address values = 0;
   if (value) {
     ASSIGN_OR_RETURN(values, differing_rows(library, sorted, {value, 1}, n, memory));
-  }
-  if (!sorted.complete || value) {
-    ASSIGN_OR_RETURN(keys, differing_rows(library, sorted, parts, n, memory));
-    from = SegmentFrom::flags;
   }
   const bool gather = sorted.rows != 0;
   const uint64_t tiles = segment_words(n, shape);

@@ -13,10 +13,10 @@ uint64_t segment_words(uint64_t n, const AggregateShape& shape);
 // With distinct counts, the rows of a group are sorted by the value that is counted, too: `value` is that part, and the accumulator `row`, which
 // must be there, gets the first rows instead of `first`.
 // Of every run of rows with equal keys: its first row (i64) into `first`, its accumulators into accumulators[k] (4 or 8 bytes each, as they are
-// held); all with room for n. `sorted`: as sort_rows gives it, with keys and segment_words words; without `rows`, row k is at place k. `parts`: what
-// makes rows differ, for sorts of several words. Returns the number of runs: waits.
+// held); all with room for n. `sorted`: as sort_rows gives it, with keys and segment_words words; without `rows`, row k is at place k. `flags`: where
+// keys differ (differing_rows), if the sort's keys are not those of the runs. Returns the number of runs: waits.
 Result<uint64_t> reduce_runs(Library& library, const AggregateInput& input, const Sorted& sorted,
-                             std::span<const Part> parts, uint64_t n, Address first,
+                             Address flags, uint64_t n, Address first,
                              std::span<const Address> accumulators, Memory& memory, const Part* value = nullptr);
 
 // The same for cells that are there: the rows of cell j are rows[offsets[j]] .. rows[offsets[j + 1] - 1] (i64). A warp per cell: for cells that are

@@ -2,8 +2,8 @@
 //
 // Candidates are numbered by right row and then left row, so that the order of the numbers is the order of the result. A tile is 8192 of
 // them, a warp takes 1024: 32 steps of 32 neighbours. The lanes that pass in step s become a mask that lane s keeps; a sum over the lanes
-// and a look-back over the tiles then give every pair its place, and a second walk writes. The result has an assumed capacity: what is
-// beyond it is counted and not written, and the launch is repeated with room for everything.
+// and a look-back over the tiles then give every pair its place, and a second walk writes. The result has an assumed capacity, or none
+// under a limit of memory: what is beyond it is counted and not written, and the launch is repeated with room for everything.
 // Cost O(left * right), in registers and caches. Leaves out: tiles of the left side in shared memory.
 #include <algorithm>
 
@@ -108,7 +108,8 @@ Result<Pairs> loop_pairs(Library& library, const JoinShape& shape, const Side& l
   if (l > max_rows / 2 || r > max_rows / 2 || (l && r > most_candidates / l))
     return input_error("a join of {} with {} rows that has no equality to go by is too large", l, r);
   const uint64_t tiles = tiles_for(l * r, tile_candidates);
-  uint64_t room = std::min({l * r, std::max({l, r, uint64_t{1024}}), std::max<uint64_t>(1, memory.most_unknown() / 8)});
+  uint64_t room = std::min(l * r, std::max({l, r, uint64_t{1024}}));
+  if (memory.counts_first(8 * room)) room = 0;
   ASSIGN_OR_RETURN(const Kernel* kernel,
                    library.kernel("join_loop_" + shape.name(),
                                   [&](ptx::Module& m, std::string_view name) { return build_pair_loop(m, name, shape); }));

@@ -25,7 +25,7 @@ namespace rndn::operators {
 
 namespace {
 
-// Temporary memory that can be given out again; larger requests come first.
+// For the rounds of one operator: what a round took, results too, the next one takes again after reset(). Larger requests come first.
 class Reused final : public Memory {
  public:
   explicit Reused(Memory& from) : from_(from) {}
