@@ -2,7 +2,10 @@
 // the elements are not what the statistics say.
 #include <gtest/gtest.h>
 
+#include <cmath>
+#include <complex>
 #include <cstring>
+#include <deque>
 #include <random>
 #include <set>
 #include <vector>
@@ -137,77 +140,131 @@ TEST(ColumnForms, AreKeptWithTheirColumn) {
   EXPECT_TRUE(kept.expired());
 }
 
-// Elements with missing ones among them (which are zeros), and where these are: every type in every form, restored on the host and by kernels.
+// Where the elements of a column lie; of doubles by a power of ten, of texts the codes.
+struct Spread {
+  int64_t first, last;
+  uint8_t digits;
+  bool has_zero() const { return first <= 0 && last >= 0; }
+};
+// As wide as every width of an encoding: bytes, and bits in no word, one, two and three. From zero, above, below and around it.
+std::vector<Spread> spreads() {
+  std::vector<Spread> out;
+  uint8_t digits = 0;
+  for (const int64_t span : {int64_t{0}, int64_t{15}, int64_t{20}, int64_t{250}, int64_t{60000}, (int64_t{1} << 32) - 10, int64_t{1} << 40}) {
+    for (const int64_t first : {int64_t{0}, int64_t{7000}, -span - 7000, -span / 2}) out.push_back({first, first + span, digits});
+    digits = (digits + 1) % 5;
+  }
+  return out;
+}
+
+// Elements with missing ones among them, under which are zeros, or the least or greatest of all where zero is none of them.
 struct Nullable {
   Column column;
   std::vector<std::byte> plain;  // what is to be restored
 };
-Nullable nullable(BasicType type, uint64_t rows, uint64_t seed) {
-  std::mt19937_64 random(seed);
+Nullable nullable(BasicType type, uint64_t rows, const Spread& spread) {
+  std::mt19937_64 random(rows + static_cast<uint64_t>(type));
   const bool text = hir::is_text(type);
-  Nullable out{.column = text ? data::make_column(type, rows, data::Encoding::dictionary, 1)
+  const auto texts = static_cast<uint64_t>(spread.last) + 1;
+  Nullable out{.column = text ? data::make_column(type, rows, data::Encoding::dictionary, texts <= 256 ? 1 : texts <= 65536 ? 2 : 4)
                               : data::make_column(type, rows),
                .plain = {}};
   Column& c = out.column;
   c.validity = data::zeros(rows);
   if (text) {
     c.dictionary = std::make_shared<data::Dictionary>();
-    for (const char* value : {"", "one", "two", "three"}) c.dictionary->values.emplace_back(value);
+    c.dictionary->values.resize(texts);
   }
   const uint32_t bytes = encodings::plain_bytes(type);
   out.plain.resize(rows * bytes);
   for (uint64_t i = 0; i < rows; ++i) {
-    if (random() % 4 == 0) continue;
-    c.validity->data()[i] = std::byte{1};
-    uint64_t x = text ? random() % 4 : type == BasicType::boolean ? 1 : 1 + random() % 20;
-    const double decimal = static_cast<double>(x) / 4;
-    if (type == BasicType::f64 || type == BasicType::complex) std::memcpy(&x, &decimal, 8);
-    std::memcpy(out.plain.data() + i * bytes, &x, std::min<size_t>(8, bytes));
-    std::memcpy(c.data->data() + i * c.width, &x, std::min<size_t>(8, c.width));
+    const bool missing = random() % 4 == 0;
+    c.validity->data()[i] = std::byte{!missing};
+    int64_t x = spread.first + static_cast<int64_t>(random() % static_cast<uint64_t>(spread.last - spread.first + 1));
+    if (i < 2 || (missing && !spread.has_zero())) x = i % 2 ? spread.last : spread.first;
+    else if (missing) x = 0;
+    if (type == BasicType::boolean) x &= 1;
+    const double decimal = static_cast<double>(x) / std::pow(10.0, spread.digits);
+    const std::complex<double> both(decimal, -decimal);
+    const auto single = static_cast<float>(decimal);
+    const __int128 integer = x;
+    const void* from = type == BasicType::f64 ? static_cast<const void*>(&decimal) : type == BasicType::f32 ? &single : type == BasicType::complex ? static_cast<const void*>(&both) : &integer;
+    std::memcpy(out.plain.data() + i * bytes, from, bytes);
+    std::memcpy(c.data->data() + i * c.width, from, c.width);
   }
   data::compute_statistics(c);
   return out;
 }
 
+// What sets a form apart from others in the code that reads it.
+std::string family(const encodings::Stored& s) {
+  std::string out(encodings::find(s).name());
+  if (s.bytes) out += fmt::format("_{}{}", s.is_signed ? 's' : 'u', 8 * s.bytes);
+  if (s.kind == Kind::packed) out += s.bits == 0 ? " in no word" : 32 % s.bits == 0 ? " in a word" : s.bits < 34 ? " in two words" : " in three words";
+  if (s.exponent) out += fmt::format(", {} digits", s.exponent);
+  if (s.reference) out += s.reference < 0 ? " below zero" : " above zero";
+  return out;
+}
+
+// Every type in every form, restored on the host and by kernels, one target after the other.
 TEST(ColumnForms, MissingValues) {
   constexpr BasicType types[] = {
 #define BASIC_TYPE(id, ...) BasicType::id,
 #include "frontend/types.def"
 #undef BASIC_TYPE
   };
+  std::deque<operators::test::Bench> benches;
+  for (const char* target : operators::test::targets) benches.emplace_back(target);
   std::set<std::string> forms;
-  for (const char* target : operators::test::targets) {
-    operators::test::Bench bench(target);
-    const auto check = [&](const Column& c, BasicType type, const std::vector<std::byte>& plain, Encode encode) {
-      const ColumnForm f = form_of(c, {}, encode, nullptr);
-      const std::byte* from = f.bytes ? f.bytes->data() : c.data->data();
-      const uint64_t size = encodings::find(f.stored).bytes(type, f.stored, c.rows);
-      std::vector<std::byte> back(plain.size());
-      encodings::find(f.stored).restore(type, f.stored, from, c.rows, back.data());
-      const std::string what = fmt::format("{} as {}, {} rows", hir::row(type).name, encodings::text(f.stored), c.rows);
-      EXPECT_TRUE(back == plain) << what;
-      operators::Vector there{.capacity = c.rows};
-      there.data = *bench.memory->result(std::max<uint64_t>(1, size));
-      ASSERT_TRUE(bench.device->copy_to_device(there.data, from, size).ok());
-      const auto got = bench.sql->decode(there, type, f.stored, *bench.memory);
-      ASSERT_TRUE(got.ok()) << got.error().message;
-      back.assign(plain.size(), std::byte{0xFF});
-      ASSERT_TRUE(bench.device->copy_to_host(back.data(), got->data, back.size()).ok());
-      EXPECT_TRUE(back == plain) << what << ", " << target;
-      forms.insert(encodings::text(f.stored));
-    };
-    for (const BasicType type : types)
-      for (const uint64_t rows : {0, 1, 31, 1023, 1025})
-        for (const Encode encode : {Encode::plain, Encode::narrow, Encode::packed}) {
-          const Nullable n = nullable(type, rows, rows + static_cast<uint64_t>(type));
-          check(n.column, type, n.plain, encode);
-          const Column valid = data::validity_of(n.column);
-          const std::vector<std::byte> flags(valid.data->data(), valid.data->data() + rows);
-          check(valid, BasicType::boolean, flags, encode);
-        }
+  size_t turn = 0;
+  const auto check = [&](const Column& c, BasicType type, const std::vector<std::byte>& plain, Encode encode) {
+    operators::test::Bench& bench = benches[turn % benches.size()];
+    const ColumnForm f = form_of(c, {}, encode, nullptr);
+    const std::byte* from = f.bytes ? f.bytes->data() : c.data->data();
+    const uint64_t size = encodings::find(f.stored).bytes(type, f.stored, c.rows);
+    std::vector<std::byte> back(plain.size());
+    encodings::find(f.stored).restore(type, f.stored, from, c.rows, back.data());
+    const std::string what = fmt::format("{} as {}, {} rows", hir::row(type).name, encodings::text(f.stored), c.rows);
+    EXPECT_TRUE(back == plain) << what;
+    operators::Vector there{.capacity = c.rows};
+    there.data = *bench.memory->result(std::max<uint64_t>(1, size));
+    ASSERT_TRUE(bench.device->copy_to_device(there.data, from, size).ok());
+    const auto got = bench.sql->decode(there, type, f.stored, *bench.memory);
+    ASSERT_TRUE(got.ok()) << got.error().message;
+    back.assign(plain.size(), std::byte{0xFF});
+    ASSERT_TRUE(bench.device->copy_to_host(back.data(), got->data, back.size()).ok());
+    EXPECT_TRUE(back == plain) << what << ", " << bench.device->info().target;
+    forms.insert(family(f.stored));
+  };
+  for (const BasicType type : types) {
+    ++turn;
+    for (const Spread& spread : spreads()) {
+      ++turn;
+      if (hir::is_text(type) && (spread.first < 0 || spread.last > 100000)) continue;
+      for (const uint64_t rows : {0, 1, 31, 1023, 1025}) {
+        const Nullable n = nullable(type, rows, spread);
+        check(n.column, type, n.plain, Encode::packed);
+        if (spread.last != 20) continue;
+        check(n.column, type, n.plain, Encode::narrow);  // as the host has it
+        check(n.column, type, n.plain, Encode::plain);
+        const Column valid = data::validity_of(n.column);
+        const std::vector<std::byte> flags(valid.data->data(), valid.data->data() + rows);
+        check(valid, BasicType::boolean, flags, Encode::packed);
+      }
+    }
   }
-  for (const char* met : {"plain", "narrow_u8", "packed_1", "packed_2", "packed_5", "packed_9_e2"})
-    EXPECT_TRUE(forms.contains(met)) << met;
+  std::set<std::string> all = {"plain"};
+  for (const char* sign : {"", " below zero", " above zero"}) {
+    for (const char* words : {"no word", "a word", "two words", "three words"}) all.insert(fmt::format("packed in {}{}", words, sign));
+    for (const char* bytes : {"u8", "u16", "u32"}) all.insert(fmt::format("narrow_{}{}", bytes, sign));
+  }
+  all.merge(std::set<std::string>{"narrow_s8", "narrow_s16", "narrow_s32"});
+  for (const std::string& form : all) EXPECT_TRUE(forms.contains(form)) << form;
+  for (int digits = 1; digits <= 4; ++digits)
+    for (const char* sign : {"", " below zero", " above zero"})
+      EXPECT_TRUE(std::any_of(forms.begin(), forms.end(), [&](const std::string& f) {
+        return f.ends_with(fmt::format(", {} digits{}", digits, sign));
+      })) << digits << " digits" << sign;
 }
 
 // What --encode may be: every encoding that there is, and `auto`.

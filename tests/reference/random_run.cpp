@@ -36,7 +36,7 @@ std::string conforms(const Value& v, const hir::TypeTable& types, hir::TypeId ty
   return {};
 }
 
-Ran run_bounded(const std::string& text) {
+Ran run_bounded(const std::string& text, uint64_t rows) {
   Ran out;
   SourceManager sources;
   FileId file = sources.add("r.hir", text);
@@ -49,10 +49,10 @@ Ran run_bounded(const std::string& text) {
   out.typed = true;
   out.typed_text = hir::print(program, true);
   RunState state;
-  state.longest = 2000;
+  state.longest = std::max<uint64_t>(2000, 10 * rows);
   state.steps = 5000;
   std::string printed;
-  Result<std::vector<Value>> results = run(program, TinyTables(), sources, &printed, &state);
+  Result<std::vector<Value>> results = run(program, TinyTables(rows), sources, &printed, &state);
   if (!results) {
     out.error = results.error().message;
     if (size_t at = out.error.find(": error: "); at != std::string::npos) {

@@ -17,8 +17,8 @@ struct Ran {
   std::string typed_text;  // the program printed with all types
 };
 
-// Runs `text` with the schema of tests/frontend/schema.h on tiny tables.
-Ran run_bounded(const std::string& text);
+// Runs `text` with the schema of tests/frontend/schema.h on tiny tables with so many rows.
+Ran run_bounded(const std::string& text, uint64_t rows = 5);
 
 // What is wrong with the value as one of that type; empty when it conforms.
 std::string conforms(const Value& value, const hir::TypeTable& types, hir::TypeId type);

@@ -1,11 +1,13 @@
 // Random programs through the engine on the simulator: the results of the reference interpreter, or its error. One of eight programs ends in an error:
 // every target and outline mode must say the same of the same place, at the latest when it runs. By turns on three targets in the three outline
-// modes. RNDN_RANDOM_SEEDS=N: the seeds up to N, each on every target; RNDN_RANDOM_FIRST=N: from N on.
+// modes, in the three encodings of columns. RNDN_RANDOM_SEEDS=N: the seeds up to N; RNDN_RANDOM_FIRST=N: from N on. RNDN_RANDOM_ROWS=N,M,..: tables of so
+// many rows by turns, for 5 in all.
 #include <gtest/gtest.h>
 
 #include <algorithm>
 #include <cmath>
 #include <cstdlib>
+#include <sstream>
 
 #include "runtime/engine.h"
 #include "runtime/simulator/simulator_device.h"
@@ -57,6 +59,14 @@ TEST(RandomEngine, AgreesWithTheReferenceInterpreter) {
   const char *seeds = std::getenv("RNDN_RANDOM_SEEDS"), *from = std::getenv("RNDN_RANDOM_FIRST");
   const uint32_t first = from ? static_cast<uint32_t>(std::atoi(from)) : 1,
                  last = seeds ? static_cast<uint32_t>(std::atoi(seeds)) : 150;
+  std::vector<uint64_t> rows_of_turns;
+  const char* row_counts = std::getenv("RNDN_RANDOM_ROWS");
+  for (std::istringstream list(row_counts ? row_counts : "5"); list;) {
+    uint64_t rows = 0;
+    if (list >> rows) rows_of_turns.push_back(rows);
+    list.ignore();
+  }
+  uint64_t rows = 0;  // of this turn
   constexpr const char* targets[] = {"sm_61", "sm_86", "sm_90"};
   constexpr outliner::Mode modes[] = {outliner::Mode::full, outliner::Mode::flow, outliner::Mode::full,
                                       outliner::Mode::none};
@@ -70,83 +80,83 @@ TEST(RandomEngine, AgreesWithTheReferenceInterpreter) {
     return true;
   };
   const auto finishes = [&](const std::string& text) {
-    return plannable(text) && reference::testing::run_bounded(text).finished;
+    return plannable(text) && reference::testing::run_bounded(text, rows).finished;
   };
   const auto fails = [&](const std::string& text) {
     if (!plannable(text)) return false;
-    const reference::testing::Ran ran = reference::testing::run_bounded(text);
+    const reference::testing::Ran ran = reference::testing::run_bounded(text, rows);
     return ran.typed && !ran.finished && ran.complaint.empty() && !ran.place.empty() &&
            ran.error.find(" may") == std::string::npos;  // than the bounds of this test allow
   };
   for (uint32_t seed = first; seed <= last; ++seed) {
+    rows = rows_of_turns[seed / 3 % rows_of_turns.size()];
     const std::string text = seed % 8 == 0 ? hir::random_failure(seed, 25, finishes, 15, fails)
                                            : hir::random_program(seed, 25, finishes, 15);
-    const reference::testing::Ran ran = reference::testing::run_bounded(text);
+    const reference::testing::Ran ran = reference::testing::run_bounded(text, rows);
     const std::string failure = ran.finished ? std::string() : ran.place + ": error: " + ran.error;
     failing += !failure.empty();
-    for (uint32_t turn = seeds ? 0 : seed % 3; turn < (seeds ? 3 : seed % 3 + 1); ++turn) {
-      const char* target = targets[turn];
-      const std::string where = fmt::format("seed {} on {}", seed, target);
-      SourceManager sources;
-      DiagnosticSink sink;
-      Timings timings;
-      CompileOptions options;
-      options.schema = &hir::test_schema();
-      options.target = target;
-      options.outline = modes[(seed / 3 + turn) % 4];
-      options.fuse_operators = (seed / 12 + turn) % 4 == 0;
-      options.math = &math;
-      auto compiled = compile(sources.add("r.hir", text), sources, options, sink, timings);
-      if (!compiled.ok() && !failure.empty()) {  // known before the run
-        const auto& all = sink.diagnostics();
-        const auto error =
-            std::find_if(all.begin(), all.end(), [](const Diagnostic& d) { return d.severity == Severity::error; });
-        ASSERT_TRUE(error != all.end()) << where << compiled.error().message;
-        // A diagnostic points at the call, an error of the run at its statement: on one line here.
-        const auto line = [](const std::string& place) { return place.substr(0, place.rfind(':')); };
-        EXPECT_EQ(line(sources.describe(error->span)), line(ran.place)) << where << ": " << failure << "\n" << text;
-        ++known_before;
-        continue;
-      }
-      ASSERT_TRUE(compiled.ok()) << where << compiled.error().message << render(sink, sources) << text;
-      TinyTables tables;
-      auto want = reference::run(compiled->program, tables, sources, nullptr);
-      ASSERT_EQ(want.ok(), failure.empty()) << text;
-      auto device = open_simulator(target);
-      Engine engine(**device, tables);
-      auto plan = engine.plan(*compiled, sources, {.encode = encodings[(seed / 2 + turn) % 3]}, timings);
-      ASSERT_TRUE(plan.ok()) << plan.error().message << text;
-      ++programs;
-      const auto& kernels_of_all = compiled->outlined.kernels;
-      assuming += std::any_of(kernels_of_all.begin(), kernels_of_all.end(),
-                              [](const outliner::Kernel& k) { return k.assumes; });
-      beside_cells += std::any_of(kernels_of_all.begin(), kernels_of_all.end(),
-                                  [&](const outliner::Kernel& k) { return works_beside_cells(compiled->outlined, k); });
-      planned += (*plan)->device_kernels() > 0;
-      kernels += (*plan)->device_kernels();
-      for (int run = 0; run < 2; ++run) {
-        auto got = engine.run(**plan, timings);
-        if (!want.ok()) {
-          EXPECT_FALSE(got.ok()) << where << " finishes: " << failure << "\n" << text;
-          if (!got.ok()) {
-            EXPECT_EQ(got.error().message, want.error().message) << where << "\n" << text;
-          }
-          if (HasFailure()) break;
-          continue;
-        }
-        EXPECT_TRUE(got.ok()) << where << ": " << got.error().message << "\n" << text;
-        if (!got.ok()) break;
-        ASSERT_EQ(got->size(), want->size());
-        for (size_t i = 0; i < got->size(); ++i) {
-          auto a = reference::call(hir::Builtin::str, {(*got)[i]}, nullptr, tables, nullptr);
-          auto b = reference::call(hir::Builtin::str, {(*want)[i]}, nullptr, tables, nullptr);
-          ASSERT_TRUE(a.ok() && b.ok());
-          EXPECT_TRUE(same_text((*a)[0].text(0), (*b)[0].text(0)))
-              << where << " result " << i << ": " << (*a)[0].text(0) << ", not " << (*b)[0].text(0) << "\n"
-              << text;
+    const uint32_t turn = seed % 3;
+    const char* target = targets[turn];
+    const std::string where = fmt::format("seed {} on {}, {} rows", seed, target, rows);
+    SourceManager sources;
+    DiagnosticSink sink;
+    Timings timings;
+    CompileOptions options;
+    options.schema = &hir::test_schema();
+    options.target = target;
+    options.outline = modes[(seed / 3 + turn) % 4];
+    options.fuse_operators = (seed / 12 + turn) % 4 == 0;
+    options.math = &math;
+    auto compiled = compile(sources.add("r.hir", text), sources, options, sink, timings);
+    if (!compiled.ok() && !failure.empty()) {  // known before the run
+      const auto& all = sink.diagnostics();
+      const auto error =
+          std::find_if(all.begin(), all.end(), [](const Diagnostic& d) { return d.severity == Severity::error; });
+      ASSERT_TRUE(error != all.end()) << where << compiled.error().message;
+      // A diagnostic points at the call, an error of the run at its statement: on one line here.
+      const auto line = [](const std::string& place) { return place.substr(0, place.rfind(':')); };
+      EXPECT_EQ(line(sources.describe(error->span)), line(ran.place)) << where << ": " << failure << "\n" << text;
+      ++known_before;
+      continue;
+    }
+    ASSERT_TRUE(compiled.ok()) << where << compiled.error().message << render(sink, sources) << text;
+    TinyTables tables(rows);
+    auto want = reference::run(compiled->program, tables, sources, nullptr);
+    ASSERT_EQ(want.ok(), failure.empty()) << text;
+    auto device = open_simulator(target);
+    Engine engine(**device, tables);
+    auto plan = engine.plan(*compiled, sources, {.encode = encodings[seed / 9 % 3]}, timings);
+    ASSERT_TRUE(plan.ok()) << plan.error().message << text;
+    ++programs;
+    const auto& kernels_of_all = compiled->outlined.kernels;
+    assuming += std::any_of(kernels_of_all.begin(), kernels_of_all.end(),
+                            [](const outliner::Kernel& k) { return k.assumes; });
+    beside_cells += std::any_of(kernels_of_all.begin(), kernels_of_all.end(),
+                                [&](const outliner::Kernel& k) { return works_beside_cells(compiled->outlined, k); });
+    planned += (*plan)->device_kernels() > 0;
+    kernels += (*plan)->device_kernels();
+    for (int run = 0; run < 2; ++run) {
+      auto got = engine.run(**plan, timings);
+      if (!want.ok()) {
+        EXPECT_FALSE(got.ok()) << where << " finishes: " << failure << "\n" << text;
+        if (!got.ok()) {
+          EXPECT_EQ(got.error().message, want.error().message) << where << "\n" << text;
         }
         if (HasFailure()) break;
+        continue;
       }
+      EXPECT_TRUE(got.ok()) << where << ": " << got.error().message << "\n" << text;
+      if (!got.ok()) break;
+      ASSERT_EQ(got->size(), want->size());
+      for (size_t i = 0; i < got->size(); ++i) {
+        auto a = reference::call(hir::Builtin::str, {(*got)[i]}, nullptr, tables, nullptr);
+        auto b = reference::call(hir::Builtin::str, {(*want)[i]}, nullptr, tables, nullptr);
+        ASSERT_TRUE(a.ok() && b.ok());
+        EXPECT_TRUE(same_text((*a)[0].text(0), (*b)[0].text(0)))
+            << where << " result " << i << ": " << (*a)[0].text(0) << ", not " << (*b)[0].text(0) << "\n"
+            << text;
+      }
+      if (HasFailure()) break;
     }
     if (HasFailure()) break;
   }
