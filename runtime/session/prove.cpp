@@ -13,7 +13,7 @@
 //    code over a sample of the largest table: its first rows, some from the middle and its last ones,
 //    a row more than whole tiles.
 //
-// A run that the program ends, by a requirement or by numbers that are too large, must end on the other ways, too; by
+// A run that the program ends, by a requirement or by numbers that are too large, must end on the other ways by such an error, too; by
 // which of several statements is open. What was the same in both paths is no proof, and said. All begin with the same HorseIR: that SQL
 // means this is not checked. Cost: that of the second path, unfused and slow, and of the interpreter.
 #include <fmt/format.h>
@@ -329,8 +329,10 @@ class Session::Proof {
   void compare_failures(const std::string& way, const Result<Values>& ran) {
     if (ran)
       find(fmt::format("{}: a result, and the run fails: {}", way, failure_->message));
-    else
+    else if (ran.error().fault == Fault::input)
       tell(fmt::format("{}: it fails, too: {}", way, ran.error().message));
+    else
+      find(fmt::format("{}: {}, and the run fails: {}", way, ran.error().message, failure_->message));
   }
   void leave(std::string what) { unchecked_.push_back(std::move(what)); }
   void find(std::string what) {

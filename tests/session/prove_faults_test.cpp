@@ -1,11 +1,12 @@
 // Faults seeded into one run of a TPC-H query, and what --prove says of them: into its machine code,
 // its PTX, its program, what is sent to the device, what kernels are launched with and what they
 // store; of the operators' kernels also into both paths at once. Counted are those that change the
-// answer. One that ends the run by itself, or changes nothing, is not. The reference interpreter gets
+// answer. One that ends the run by itself, or changes nothing, is not. Where --prove then fails with an error it is noticed; where it
+// runs out of time it is not, and counted apart. The reference interpreter gets
 // a sample of what is not small, as it does of large tables. $RNDN_PROVE_FAULTS: how many that count, at scale
 // $RNDN_PROVE_SCALE or 0.1 (else a few, at 0.002); with RNDN_RECORD=1 the table goes to docs/measurements/prove.tsv.
 //
-// $RNDN_PROVE_FOLDER keeps what came of each fault, which is not tried again. There several processes may each try
+// $RNDN_PROVE_FOLDER keeps what came of each fault, which is not tried again, below it by the number of kinds of faults. There several processes may each try
 // their share first, $RNDN_PROVE_SHARD=i/n; one without it makes the table (tools/prove-faults does all this).
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -146,7 +147,7 @@ Result<Bytes> assembled(const std::string& ptx) {
 
 class ProveFaults : public ::testing::Test {
  protected:
-  enum class Came : uint8_t { none, failed, same, noticed, missed };
+  enum class Came : uint8_t { none, failed, same, noticed, missed, noticed_by_error, out_of_time };
   static constexpr const char* kinds[] = {"machine code: an immediate",
                                           "machine code: a register",
                                           "machine code: a guard",
@@ -220,6 +221,11 @@ class ProveFaults : public ::testing::Test {
     std::string query, fault;
     size_t second = 0, operators = 0, reference = 0;  // sentences of each that notice it
   };
+  // Of a fault that changed the answer.
+  static Came came_of(const Result<void>& proved, size_t differences) {
+    if (!proved) return proved.error().cause == Cause::cancelled ? Came::out_of_time : Came::noticed_by_error;
+    return differences ? Came::noticed : Came::missed;
+  }
   // The same from where it is kept, if it is.
   Outcome outcome_of(size_t kind, uint32_t number) {
     const auto at = std::pair(number, kind);
@@ -236,8 +242,9 @@ class ProveFaults : public ::testing::Test {
     }
     return made;
   }
-  // What processes have tried before; a line that one of them did not end is none.
-  void keep_in(const std::string& folder, const std::string& shard) {
+  // What processes have tried before; a line that one of them did not end is none. A number means another fault where there are other kinds.
+  void keep_in(const std::string& above, const std::string& shard) {
+    const std::string folder = fmt::format("{}/{}-kinds", above, std::size(kinds));
     std::filesystem::create_directories(folder);
     for (const auto& file : std::filesystem::directory_iterator(folder)) {
       const std::string text = *read_file(file.path().string());
@@ -401,14 +408,13 @@ class ProveFaults : public ::testing::Test {
     const CancelToken token({.seconds = 60 + 100 * query.seconds});
     const CancelScope scope(token);
     const auto proved = errors_of([&] { return session->prove(query.name, options, outcome); });
-    if (!proved) return Came::failed;
     for (const std::string& d : outcome.differences) {
       const bool by_operators = d.find("the result of `") != d.npos;
       by_operators_ += by_operators;
       by_reference_ += d.find("reference interpreter") != d.npos;
       by_second_ += !by_operators && d.starts_with("second path");
     }
-    return outcome.differences.empty() ? Came::missed : Came::noticed;
+    return came_of(proved, outcome.differences.size());
   }
 
   std::shared_ptr<data::Source> source_;
@@ -420,6 +426,27 @@ class ProveFaults : public ::testing::Test {
   std::map<std::pair<uint32_t, size_t>, Outcome> kept_;  // by number and kind
   std::unique_ptr<std::FILE, int (*)(std::FILE*)> keeps_{nullptr, std::fclose};
 };
+
+TEST_F(ProveFaults, AProofWithoutAnEndIsNotNoticed) {
+  EXPECT_EQ(came_of({}, 1), Came::noticed);
+  EXPECT_EQ(came_of({}, 0), Came::missed);
+  EXPECT_EQ(came_of(Error{Fault::internal, "a kernel"}, 0), Came::noticed_by_error);
+  const CancelToken token({.seconds = 1e-9});
+  EXPECT_EQ(came_of(token.check(), 0), Came::out_of_time);
+}
+
+TEST_F(ProveFaults, OutcomesOfOtherKindsAreNotTaken) {
+  const std::string folder = testing::TempDir() + "/prove_faults_kept";
+  std::filesystem::remove_all(folder);
+  for (const size_t count : {std::size(kinds), std::size(kinds) + 1, size_t{0}}) {
+    const std::string of = count ? fmt::format("{}/{}-kinds", folder, count) : folder;
+    std::filesystem::create_directories(of);
+    ASSERT_TRUE(write_file(of + "/0-of-2.tsv", fmt::format("{}\t2\t3\tq06\t1\t0\t0\n", count)));
+  }
+  keep_in(folder, "rest");
+  ASSERT_EQ(kept_.size(), 1u);
+  EXPECT_EQ(kept_.begin()->first.first, std::size(kinds));
+}
 
 TEST_F(ProveFaults, AreNoticed) {
   const char* asked = std::getenv("RNDN_PROVE_FAULTS");
@@ -438,16 +465,17 @@ TEST_F(ProveFaults, AreNoticed) {
   ASSERT_FALSE(HasFatalFailure());
   struct Row {
     size_t second = 0, operators = 0, reference = 0;
-    size_t failed = 0, same = 0, noticed = 0;
+    size_t failed = 0, same = 0, found = 0, errors = 0, out_of_time = 0;
     std::vector<std::string> missed;
-    size_t counted() const { return noticed + missed.size(); }
+    size_t noticed() const { return found + errors; }
+    size_t counted() const { return noticed() + out_of_time + missed.size(); }
   };
   std::vector<Row> rows(std::size(kinds));
   const auto counted = [&] {
     return std::accumulate(rows.begin(), rows.end(), size_t{0}, [](size_t n, const Row& r) { return n + r.counted(); });
   };
   const auto noticed = [&] {
-    return std::accumulate(rows.begin(), rows.end(), size_t{0}, [](size_t n, const Row& r) { return n + r.noticed; });
+    return std::accumulate(rows.begin(), rows.end(), size_t{0}, [](size_t n, const Row& r) { return n + r.noticed(); });
   };
   const auto by = [&](size_t Row::*way) {
     return std::accumulate(rows.begin(), rows.end(), size_t{0}, [&](size_t n, const Row& r) { return n + r.*way; });
@@ -459,14 +487,15 @@ TEST_F(ProveFaults, AreNoticed) {
         "operators {}, the reference interpreter, on a sample of the largest table where a query reads more than {} "
         "elements, {} (RNDN_RECORD=1 RNDN_PROVE_FAULTS={} RNDN_PROVE_SCALE={} test_session "
         "--gtest_filter='ProveFaults.*')\n"
-        "fault\tchange the answer\tnoticed\tmissed, in the queries\tend the run\tchange nothing\n",
+        "fault\tchange the answer\tnoticed\tof these by an error of --prove\t--prove ran out of time, not noticed\tmissed, in the "
+        "queries\tend the run\tchange nothing\n",
         counted(), scale, 100.0 * static_cast<double>(noticed()) / static_cast<double>(counted()), by(&Row::second),
         by(&Row::operators), most_on_reference_, by(&Row::reference), wanted, scale);
     for (size_t k = 0; k < std::size(kinds); ++k) {
       std::string missed;
       for (const std::string& m : rows[k].missed) missed += (missed.empty() ? "" : " ") + m.substr(0, m.find(' '));
-      text += fmt::format("{}\t{}\t{}\t{}\t{}\t{}\n", kinds[k], rows[k].counted(), rows[k].noticed,
-                          missed.empty() ? "-" : missed, rows[k].failed, rows[k].same);
+      text += fmt::format("{}\t{}\t{}\t{}\t{}\t{}\t{}\t{}\n", kinds[k], rows[k].counted(), rows[k].noticed(), rows[k].errors,
+                          rows[k].out_of_time, missed.empty() ? "-" : missed, rows[k].failed, rows[k].same);
     }
     return text;
   };
@@ -487,7 +516,9 @@ TEST_F(ProveFaults, AreNoticed) {
         case Came::none: break;
         case Came::failed: ++row.failed; break;
         case Came::same: ++row.same; break;
-        case Came::noticed: ++row.noticed; break;
+        case Came::noticed: ++row.found; break;
+        case Came::noticed_by_error: ++row.errors; break;
+        case Came::out_of_time: ++row.out_of_time; break;
         case Came::missed: row.missed.push_back(o.fault); break;
       }
       row.second += o.second, row.operators += o.operators, row.reference += o.reference;

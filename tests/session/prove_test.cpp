@@ -51,10 +51,10 @@ class Prove : public testing::Test {
     source_ = *source;
     open();
   }
-  void open() {
+  void open(WrongDevice::As as = WrongDevice::As::gpu) {
     session_.reset();
     simulator_ = *open_simulator("sm_86");
-    auto own = std::make_unique<WrongDevice>(*simulator_);
+    auto own = std::make_unique<WrongDevice>(*simulator_, as);
     device_ = own.get();
     session_.emplace(source_, std::make_shared<DeviceChoice>(DeviceChoice::of(std::move(own))), session_options());
     options_.cache = false;
@@ -315,8 +315,54 @@ TEST_F(Prove, AFailureThatIsNoneOfAnotherWayIsADifference) {
   }
 }
 
+// A kernel of the second path that faults is another failure than the program's own.
+TEST_F(Prove, AFaultOfTheSecondPathIsADifferenceWhereTheRunFails) {
+  size_t launches = 0, first = SIZE_MAX;
+  const auto on_launch = [&](const std::string&, device::Dim3&, std::vector<std::byte>& parameters) {
+    const uint64_t nowhere = 16;
+    if (launches++ == first)
+      for (size_t k = 0; k + 8 <= parameters.size(); k += 8) std::memcpy(parameters.data() + k, &nowhere, 8);
+  };
+  open(WrongDevice::As::simulator);
+  device_->on_launch = on_launch;
+  const std::string text = required("1000");
+  ASSERT_FALSE(run(text.c_str(), false));
+  ASSERT_GT(launches, 0u);
+  first = std::exchange(launches, 0);
+  open(WrongDevice::As::simulator);
+  device_->on_launch = on_launch;
+  const auto ran = run(text.c_str(), true);
+  EXPECT_GT(launches, first);
+  ASSERT_FALSE(ran);
+  EXPECT_EQ(ran.error().exit_code(), 70) << ran.error().message << said_;
+  EXPECT_THAT(ran.error().message, AllOf(HasSubstr("second path: kernel `"), HasSubstr("out-of-bounds"),
+                                         HasSubstr("and the run fails: "), HasSubstr("too large")));
+  EXPECT_THAT(said_, HasSubstr("reference interpreter: it fails, too: "));
+}
+
 // What was compiled and did not run is no witness.
-TEST_F(Prove, KernelsThatDidNotRunAreNotCounted) {
+TEST_F(Prove, KernelsOfWhichOnlySomeRunAreCounted) {
+  options_.reports = true;
+  // What was made for vectors of one length gets a shorter one: the interpreter does that statement.
+  const auto proved = run(R"(module m { import Builtin.*; def main() : table {
+    t:? = @load_table(`lineitem:sym);
+    p:f64 = check_cast(@column_value(t, `l_extendedprice:sym), f64);
+    s:? = @sum(p);
+    k:i64 = (1,1,2,2):i64; z:i64 = (3,3,3,3):i64; u:? = @unique(z);
+    v:i64 = (9,9,9,9):i64; a:? = @index_a(v, k, u); b:? = @sum(a);
+    c:? = @list(s, b); r:? = @table((`s,`b):sym, c); return r; } })",
+                          true);
+  ASSERT_TRUE(proved) << proved.error().message << said_;
+  std::vector<std::string> ran, others;
+  for (const KernelReport& k : proved->reports.at(0).kernels)
+    if (k.kind == "outlined") (k.launches ? ran : others).push_back(k.name);
+  EXPECT_THAT(ran, Not(testing::IsEmpty()));
+  EXPECT_THAT(others, Not(testing::IsEmpty()));
+  EXPECT_EQ(proved->outlined, ran);
+  EXPECT_THAT(said_, HasSubstr("second path: 2 other kernels of -O0, one per statement"));
+}
+
+TEST_F(Prove, WhereOnlyTheInterpreterRunsNothingIsClaimed) {
   const auto proved = run(R"(module m { import Builtin.*; def main() : f64 {
     t:? = @load_table(`lineitem:sym);
     n:i32 = check_cast(@column_value(t, `l_linenumber:sym), i32);

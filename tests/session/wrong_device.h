@@ -13,8 +13,10 @@ namespace rndn::runtime::test {
 
 class WrongDevice final : public ForwardingDevice {
  public:
-  explicit WrongDevice(device::Device& to) : ForwardingDevice(to), info_(to.info()) {
-    info_.is_simulator = false;  // it also takes PTX, for --backend driver
+  // As a GPU it also takes PTX, for --backend driver; of the simulator a kernel that faults is known at once.
+  enum class As : uint8_t { gpu, simulator };
+  explicit WrongDevice(device::Device& to, As as = As::gpu) : ForwardingDevice(to), info_(to.info()) {
+    info_.is_simulator = as == As::simulator;
   }
   const device::Info& info() const override { return info_; }
 

@@ -777,6 +777,10 @@ TEST_F(Cli, ADifferenceOfProveEndsWith70AndTheOtherResult) {
                                 HasSubstr("prove q12: DIFFERENT: over all rows: row 2, column `low_line_count`: 13, and 14 "),
                                 HasSubstr("prove q12: the result is that of the reference interpreter"),
                                 HasSubstr("error: prove q12: ")));
+  // It says so where it was not wrong.
+  const Ran without = run("rndn_wrong --version");
+  EXPECT_EQ(without.exit_code, 70);
+  EXPECT_THAT(without.err, StartsWith("rndn_wrong: nothing was wrong: "));
 }
 
 TEST_F(Cli, QuerySixOnTheSimulatorOfEveryTargetAndOnTheInterpreter) {
