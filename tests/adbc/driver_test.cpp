@@ -588,7 +588,8 @@ TEST_F(Driver, StreamsThatAreBoundMayUseTheDatabase) {
   EXPECT_THAT(query("SELECT CAST(sum(a) AS BIGINT) FROM t"), ElementsAre("9"));
 }
 
-// Statements of one connection, on the simulator, which others cancel while they run.
+// Statements of one connection, on the simulator, which others cancel while they run: each answers once first, and they go on until one
+// was cancelled.
 TEST_F(Driver, ThreadsOfOneConnectionRunAndCancel) {
   ok(d.StatementRelease(&statement, &error));
   ok(d.ConnectionRelease(&connection, &error));
@@ -600,7 +601,8 @@ TEST_F(Driver, ThreadsOfOneConnectionRunAndCancel) {
   ok(d.ConnectionInit(&connection, &database, &error));
   ok(d.StatementNew(&connection, &statement, &error));
   change("CREATE TABLE t AS SELECT i AS a, i % 7 AS g FROM range(2000) AS r(i)");
-  std::atomic<int> wrong{0};
+  std::atomic<int> wrong{0}, cancelled{0};
+  std::atomic<size_t> answered{0};
   std::atomic<bool> is_done{false};
   std::array<AdbcStatement, 4> all{};
   for (AdbcStatement& s : all) ok(d.StatementNew(&connection, &s, &error));
@@ -608,25 +610,37 @@ TEST_F(Driver, ThreadsOfOneConnectionRunAndCancel) {
   for (size_t i = 0; i < all.size(); ++i)
     threads.emplace_back([&, i] {
       AdbcStatement* s = &all[i];
-      const std::string sql = "SELECT g, sum(a + " + std::to_string(i) + ") AS s FROM t GROUP BY g ORDER BY g";
-      for (int k = 0; k < 4; ++k) {
+      const std::string sql = "SELECT g, CAST(sum(a + " + std::to_string(i) + ") AS BIGINT) AS s FROM t GROUP BY g ORDER BY g";
+      for (int k = 0; k < 4 || (cancelled == 0 && k < 1000); ++k) {
         ArrowArrayStream stream{};
         if (d.StatementSetSqlQuery(s, sql.c_str(), nullptr) != ADBC_STATUS_OK) ++wrong;
         const AdbcStatusCode status = d.StatementExecuteQuery(s, &stream, nullptr, nullptr);
+        cancelled += status == ADBC_STATUS_CANCELLED;
         if (status == ADBC_STATUS_CANCELLED) continue;
-        if (status != ADBC_STATUS_OK || rows(stream).size() != 7) ++wrong;
+        if (status != ADBC_STATUS_OK) {
+          ++wrong;
+          continue;
+        }
+        const std::vector<std::string> got = rows(stream);
+        const size_t count = 286, sum = 7 * 285 * 286 / 2;  // of 0, 7, .., 1995
+        wrong += got.size() != 7 || got[0] != "0|" + std::to_string(sum + count * i);
+        ++answered;
       }
     });
   std::thread killer([&] {
-    for (int k = 0; !is_done; ++k) {
-      std::this_thread::sleep_for(std::chrono::milliseconds(20));
-      d.StatementCancel(&all[static_cast<size_t>(k) % all.size()], nullptr);
-    }
+    while (answered < all.size() && !is_done) std::this_thread::yield();
+    for (size_t k = 0; !is_done; ++k)
+      if (d.StatementCancel(&all[k % all.size()], nullptr) == ADBC_STATUS_OK)
+        std::this_thread::sleep_for(std::chrono::milliseconds(5));
+      else
+        std::this_thread::yield();
   });
   for (std::thread& t : threads) t.join();
   is_done = true;
   killer.join();
   EXPECT_EQ(wrong, 0);
+  EXPECT_GE(answered, all.size());
+  EXPECT_GE(cancelled, 1);
   EXPECT_THAT(query("SELECT count(*) FROM t"), ElementsAre("2000"));
   for (AdbcStatement& s : all) ok(d.StatementRelease(&s, &error));
 }

@@ -1,7 +1,7 @@
 """Functions and methods with arguments of any kind, in any order: an answer or an exception of Python's
-or of ours whose fault is no bug, and a connection that goes on to answer right. Among the arguments are
-capsules that are none of ours, streams whose functions are missing, fail or call back, and texts and
-parameters that other threads change meanwhile. $RNDN_RANDOM_SEEDS seeds from $RNDN_RANDOM_FIRST on.
+or of ours whose fault is no bug, and every connection that got them answers right afterwards. Among the
+arguments are capsules that are none of ours, streams whose functions are missing, fail or call back, and
+texts and parameters that other threads change meanwhile. $RNDN_RANDOM_SEEDS seeds from $RNDN_RANDOM_FIRST on.
 
 The interpreter's death, which no exception tells of, ends the whole run of the tests.
 """
@@ -12,6 +12,7 @@ import decimal
 import os
 import random
 import threading
+import traceback
 
 import numpy
 import pandas
@@ -47,7 +48,20 @@ class Stream(ctypes.Structure):
 
 
 KEPT = []  # what capsules point to
+CLOSED = []  # connections that a stream has closed
+ESCAPED = []  # what threads and functions that C calls have raised: Python drops it there
 SAID = ctypes.create_string_buffer(b"it is \xff gone\n")
+
+
+def guarded(function, failed=None):
+    def run(*arguments):
+        try:
+            return function(*arguments)
+        except BaseException:
+            ESCAPED.append(traceback.format_exc())
+            return failed
+
+    return run
 
 
 def pointer(function):
@@ -81,7 +95,8 @@ class Wrong:
                 call(self.db.sql, "SELECT 1 AS a")
                 call(self.db.register, "t", pa.table({"x": [5]}))
                 if self.fault == "closes":
-                    call(self.db.close)
+                    CLOSED.append(self.db)
+                    self.db.close()
             if self.fault == "released schema":
                 ctypes.memset(out, 0, 72)
                 return 0
@@ -101,15 +116,18 @@ class Wrong:
                 pa.record_batch({"x": [1, 2]})._export_to_c(out)
             return 0
 
-        record = Stream(pointer(Stream.GET(get_schema)), pointer(Stream.GET(get_next)),
-                        pointer(Stream.SAY(lambda _: ctypes.addressof(SAID))), pointer(Stream.RELEASE(release)), None)  # fmt: skip
+        record = Stream(pointer(Stream.GET(guarded(get_schema, 5))), pointer(Stream.GET(guarded(get_next, 5))),
+                        pointer(Stream.SAY(lambda _: ctypes.addressof(SAID))),
+                        pointer(Stream.RELEASE(guarded(release))), None)  # fmt: skip
         if self.fault in ("get_schema", "get_next", "get_last_error", "release"):
             setattr(record, self.fault, None)
         return capsule(record, b"another" if self.fault == "name" else b"arrow_array_stream")
 
 
-FAULTS = ["get_schema", "get_next", "get_last_error", "release", "name", "no schema", "released schema", "no array",
-          "fails later", "a column", "calls back", "calls back", "closes", "nothing"]  # fmt: skip
+# Taken: the first since nothing fails. That of "closes" may be, before its connection is gone; the others are errors.
+RIGHT = ["get_last_error", "calls back", "nothing"]
+FAULTS = ["get_schema", "get_next", "release", "name", "no schema", "released schema", "no array",
+          "fails later", "a column", "calls back", *RIGHT, "closes"]  # fmt: skip
 
 
 class Pair:
@@ -200,41 +218,83 @@ def look_at(result, some):
     call(result.__arrow_c_stream__)
 
 
+def register_wrong(db, fault):
+    """Streams with a fault are errors, and others are taken."""
+    error = None
+    try:
+        db.register("t", Wrong(fault, db))
+    except rndn.Error as raised:
+        error = raised
+        assert error.fault in ("input", "usage") and str(error), (fault, error)
+    except ValueError as raised:  # Python's own, of a capsule
+        error = raised
+        assert fault == "name", (fault, error)
+    if fault in RIGHT:
+        assert error is None, (fault, error)
+        assert db.sql("SELECT sum(x) AS s FROM t").fetchall() == [(6,)], fault
+    elif fault != "closes":
+        assert error is not None, fault
+    assert (db in CLOSED) == (fault == "closes"), fault
+
+
+def is_right(db):
+    """The connection's answer over a table of its own; of a closed one, that it is closed."""
+    try:
+        answer = db.register("mine", pa.table({"x": [1, 2, 3]})).sql("SELECT sum(x) AS s FROM mine").fetchall()
+    except rndn.Error as error:
+        return db in CLOSED and error.fault == "usage" and "the connection is closed" in str(error)
+    return db not in CLOSED and answer == [(6,)]
+
+
 def meanwhile(db, chance):
     """Several threads with one connection and one result, and parameters that change under them."""
-    parameters, answers = [1, 2, 3], []
-    result = call(db.sql, "SELECT i AS x, CAST(i AS VARCHAR) AS k FROM range(50) AS r(i)")
+    parameters, answers, sums, fetched = [1, 2], [], [], []
+    values = [0, 2**40, None, "x"]
+    result = db.sql("SELECT i AS x, CAST(i AS VARCHAR) AS k FROM range(50) AS r(i)")
 
     def use(kind):
         for i in range(6):
             if kind == 0:
                 answers.append(call(db.sql, "SELECT $1 + $2 AS s", parameters))
             elif kind == 1:
-                parameters[i % 2] = chance.choice([0, 2**40, "x", None])
+                parameters[i % 2] = chance.choice(values)
                 parameters.append(i)
                 del parameters[2:]
             elif kind == 2:
-                call(db.register, "t", pa.table({"x": [i]}))
-                call(db.sql, "SELECT sum(x) AS s FROM t")
-            elif result is not None:
-                call(result.fetchmany, 7)
-                call(result.arrow)
+                db.register("t", pa.table({"x": [i]}))
+                sums.extend(db.sql("SELECT sum(x) AS s FROM t").fetchall())
+            else:
+                fetched.extend(result.fetchmany(7))
+                assert result.arrow().num_rows == 50
 
-    threads = [threading.Thread(target=use, args=(k,)) for k in range(4)]
+    threads = [threading.Thread(target=guarded(use), args=(k,)) for k in range(4)]
     for thread in threads:
         thread.start()
     for thread in threads:
         thread.join()
+    assert not ESCAPED, ESCAPED[0]
+    assert sums == [(i,) for i in range(6)]
+    assert fetched == [(i, str(i)) for i in range(42)]
+    numbers = [1, 2, 0, 2**40]
+    possible = {None} | {a + b for a in numbers for b in numbers}
+    for answer in answers:
+        rows = [] if answer is None else answer.fetchall()
+        assert answer is None or (len(rows) == 1 and rows[0][0] in possible), rows
+    parameters[:] = [3, 4]
+    assert db.sql("SELECT $1 + $2 AS s", parameters).fetchall() == [(7,)]
 
 
 def test_calls_have_an_answer_or_an_exception(tmp_path, monkeypatch, recwarn):
     monkeypatch.chdir(tmp_path)
     (tmp_path / "f.csv").write_text("a,b\n1,x\n")
     witness = rndn.connect("cpu").register("t", pa.table({"x": [1, 2, 3]}))
+    simulated = rndn.connect("sim")
     for seed in range(FIRST, FIRST + SEEDS):
         chance = random.Random(seed)
         pool = values()
         KEPT.clear()
+        CLOSED.clear()
+        ESCAPED.clear()
 
         def some():
             return chance.choice(pool)
@@ -243,13 +303,16 @@ def test_calls_have_an_answer_or_an_exception(tmp_path, monkeypatch, recwarn):
             return chance.choice([p for p in pool if isinstance(p, str)])
 
         open_ones = [rndn.connect("cpu")]
+        all_ones = list(open_ones)
         results = []
         for _ in range(STEPS):
             db = chance.choice(open_ones)
             kind = chance.randrange(16)
             if kind == 0:
                 made = call(rndn.connect, *(chance.choice(["cpu", some()]) for _ in range(chance.randrange(1, 3))))
-                open_ones = (open_ones + [made] if made else open_ones)[-3:]
+                if made:
+                    open_ones = (open_ones + [made])[-3:]
+                    all_ones.append(made)
             elif kind < 4:
                 arguments = [chance.choice([text(), some()])] + [some() for _ in range(chance.randrange(3))]
                 results.append(call(db.sql, *arguments))
@@ -273,15 +336,25 @@ def test_calls_have_an_answer_or_an_exception(tmp_path, monkeypatch, recwarn):
                 call(rndn.assemble, some(), some(), some())
                 call(rndn.disassemble, some())
             elif kind == 12:
-                call(db.register, "t", Wrong(chance.choice(FAULTS), db))
+                register_wrong(db, chance.choice(FAULTS))
                 results.append(call(db.sql, "SELECT * FROM t"))
+                if db in CLOSED:
+                    open_ones = [one for one in open_ones if one not in CLOSED] or [rndn.connect("cpu")]
+                    all_ones += [one for one in open_ones if one not in all_ones]
             elif kind == 13:
+                proves = chance.random() < 0.1
+                db = simulated if proves else db  # no other device has a second path
                 results.append(call(db.sql, chance.choice(["SELECT ?", "SELECT x FROM t WHERE x < ?"]), Calling(db),
-                                    prove=chance.random() < 0.1))  # fmt: skip
+                                    prove=proves))  # fmt: skip
+                assert not proves or results[-1] is None or results[-1].proof.startswith("prove ")
                 call(db.read_csv, Calling(db))
             elif kind == 14:
                 meanwhile(db, chance)
             elif results and results[-1] is not None:
                 look_at(results[-1], some)
-        del open_ones, results
+            assert not ESCAPED, (seed, ESCAPED[0])
+        assert all(is_right(db) for db in all_ones + [simulated]), seed
+        proved = simulated.sql("SELECT x FROM mine WHERE x < ?", [3], prove=True)
+        assert proved.fetchall() == [(1,), (2,)] and "2 rows the same" in proved.proof, (seed, proved.proof)
+        del open_ones, all_ones, results
         assert witness.sql("SELECT sum(x) AS s FROM t").fetchall() == [(6,)], seed

@@ -61,32 +61,51 @@ TEST(Threads, SessionsSideBySideAnswerRight) {
   EXPECT_EQ(right, 8u);
 }
 
+// By another thread, when the run has looked so often whether it is to end: before it begins, and after each fifth of what a whole run
+// looks. Once also by its own look in the middle, which ends it for sure, as that before it begins does.
 TEST(Threads, RunsAreCancelledAtAnyMoment) {
   const Programs all = programs();
-  std::atomic<size_t> wrong = 0;
+  std::atomic<size_t> wrong = 0, cancelled = 0;
   std::vector<std::thread> threads;
   for (size_t t = 0; t < 2; ++t)
     threads.emplace_back([&, t] {
       const auto session = session_of(all, "sim");
-      for (size_t k = 0; k < 4; ++k) {
+      constexpr uint64_t never = uint64_t{1} << 60;
+      uint64_t looks = 0;  // of a whole run, when the session has run before
+      for (size_t k = 0; k < 2; ++k) {
+        CancelToken token;
+        token.cancel_at_check(never);
+        const CancelScope scope(token);
+        wrong += !run(*session, all, t);
+        looks = never - token.checks_left();
+      }
+      for (size_t k = 0; k < 6; ++k) {
         CancelToken token;
         Result<Session::Outcome> cut = Error{};
+        const bool by_itself = k == 5;
+        token.cancel_at_check(by_itself ? looks / 2 : never);
+        std::atomic<bool> is_done = by_itself;
         std::thread other([&] {
-          std::this_thread::sleep_for(std::chrono::milliseconds((t + 1) * k * 7));
-          token.cancel();
+          while (!is_done && never - token.checks_left() < k * looks / 5) std::this_thread::yield();
+          if (!by_itself) token.cancel();
         });
+        if (k == 0) other.join();
         {
           const CancelScope scope(token);
           cut = run(*session, all, t);
         }
-        other.join();
+        is_done = true;
+        if (other.joinable()) other.join();
         if (cut ? *print(*cut, Format::csv) != all.right[t] : cut.error().cause != Cause::cancelled) ++wrong;
+        if (k == 0 || by_itself) wrong += cut.ok();
+        cancelled += !cut;
       }
       const auto ran = run(*session, all, t);
       wrong += !ran || *print(*ran, Format::csv) != all.right[t];
     });
   for (std::thread& t : threads) t.join();
   EXPECT_EQ(wrong, 0u);
+  EXPECT_GE(cancelled, 4u);
 }
 
 }  // namespace
