@@ -246,7 +246,9 @@ bool Reader::rewrite_call() {
         registers.clear();
         for (uint32_t e = 0; e < x.operand.count; ++e) registers.push_back(vector_raw_[x.operand.id + e].operand);
         if (registers.size() != list[k - g.begin].count) {
-          error("bad-operand", x.at, "call: a vector of {}, expected {}", registers.size(), list[k - g.begin].count);
+          const uint32_t count = list[k - g.begin].count;
+          error("bad-operand", x.at, "call: a vector of {}, expected {}", registers.size(),
+                count ? std::to_string(count) : "one register");
           return false;
         }
       }

@@ -29,7 +29,8 @@ Result<std::unique_ptr<TableLoader>> open_arrow(const std::string& table, ArrowS
 
 // One array as a stream that is read once.
 ArrowStream stream_of(Owned<ArrowSchema> schema, Owned<ArrowArray> array);
-// The same stream, read whole: who reads it calls nothing of its maker's but releases. `place` begins what is said of an error.
+// The same stream, read to its end now: reading the result calls none of the producer's functions but the `release` of its arrays.
+// `place` begins the message of an error.
 Result<ArrowStream> read_whole(ArrowStream stream, std::string_view place);
 
 }  // namespace rndn::data

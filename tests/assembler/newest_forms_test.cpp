@@ -241,6 +241,9 @@ TEST(Newest, ParametersThatAreVectors) {
   const std::string head = ".version 7.8\n.target sm_80\n.address_size 64\n.func f(.reg .v2 .u32 %a)\n{\nret;\n}\n";
   EXPECT_THAT(refusal(head + ".entry k()\n{\n.reg .v4 .u32 %v;\ncall f, (%v);\nret;\n}\n"),
               HasSubstr("a vector of 4, expected 2"));
+  const std::string scalar = ".version 7.8\n.target sm_80\n.address_size 64\n.func f(.reg .u32 %a)\n{\nret;\n}\n";
+  EXPECT_THAT(refusal(scalar + ".entry k()\n{\n.reg .v2 .u32 %v;\ncall f, (%v);\nret;\n}\n"),
+              HasSubstr("a vector of 2, expected one register"));
 }
 
 // ptxas 11.8 takes functions with such, and refuses calls: ours alone, and the interpreter.
