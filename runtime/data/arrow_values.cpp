@@ -47,7 +47,7 @@ void numbers(const Piece& p, const ArrowFormat& format, Column& out, FirstFailed
   const From* from = p.values<From>();
   if constexpr (sizeof(To) == sizeof(From) && std::is_signed_v<From>)
     if (format.mul == 1 && format.div == 1 && format.meaning != Meaning::time) {
-      std::memcpy(to, from, p.rows * sizeof(To));
+      if (p.rows) std::memcpy(to, from, p.rows * sizeof(To));  // without rows there may be no buffer
       return;
     }
   const void* validity = p.validity();
@@ -101,7 +101,7 @@ void wide(const Piece& p, const ArrowFormat&, Column& out, FirstFailedRow&) {
   auto* to = out.data->data() + p.at * sizeof(__int128);
   const auto* from = static_cast<const std::byte*>(p.buffer(1)) + p.first * sizeof(From);
   if constexpr (sizeof(From) == sizeof(__int128)) {
-    std::memcpy(to, from, p.rows * sizeof(__int128));
+    if (p.rows) std::memcpy(to, from, p.rows * sizeof(__int128));
   } else {
     for (uint64_t i = 0; i < p.rows; ++i) {
       From value;

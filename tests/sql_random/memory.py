@@ -66,9 +66,12 @@ def is_small(connection, query):
         too_long.cancel()
 
 
-def run(command, query):
+def run(command, query, seconds):
     """What is printed, or the error; what ran by ranges; what ran on the host."""
-    ran = subprocess.run(command, input=query + ';\n', text=True, capture_output=True)
+    try:
+        ran = subprocess.run(command, input=query + ';\n', text=True, capture_output=True, timeout=seconds)
+    except subprocess.TimeoutExpired:
+        return f'no answer in {seconds} s', False, []
     if ran.returncode:
         error = re.search(r'error: .*', ran.stderr)
         answer = f'{ran.returncode} {error[0] if error else ran.stderr[-300:]}'
@@ -92,6 +95,7 @@ def main():
     parser.add_argument('--queries', type=int, default=25, help='for each schema')
     parser.add_argument('--memory', default='48K', help='what --device-memory is')
     parser.add_argument('--device', default='sim')
+    parser.add_argument('--timeout', type=float, default=300, help='seconds that an answer may take')
     parser.add_argument('--keep', help='a folder for the tables of schemas with differences')
     parser.add_argument('--show', type=int, default=5, help='differences shown in full')
     options = parser.parse_args()
@@ -114,17 +118,17 @@ def main():
             if not is_small(connection, query):
                 continue
             asked += 1
-            wanted, _, always = run(command, query)
+            wanted, _, always = run(command, query, options.timeout)
             if wanted.startswith('1 ') and random_sql.REFUSED.search(wanted):
                 counts['refused by rndn'] += 1
                 continue
-            got, by_ranges, on_host = run(command + ['--device-memory', options.memory], query)
+            got, by_ranges, on_host = run(command + ['--device-memory', options.memory], query, options.timeout)
             counts['by ranges' if by_ranges else 'whole'] += 1
             on_host = [f for f in on_host if f not in always]
             counts['on the host in part'] += bool(on_host)
             for why in on_host:
                 reasons[re.sub(r'<program of[^>]*>|[@\d]+\.?|\w+/', '', why)[:200]] += 1
-            if got == wanted:
+            if got == wanted and not got.startswith('no answer'):
                 counts['alike'] += 1
                 continue
             differences += 1

@@ -216,9 +216,9 @@ Result<Prepared> set(Bench& b) {
   auto make = [&](auto&& from) {
     from(data.left.begin(), data.left.end(), once.begin(), once.end(), std::back_inserter(expected));
   };
-  if constexpr (operation == &Operators::unite) make([](auto... a) { std::set_union(a...); });
-  if constexpr (operation == &Operators::intersect) make([](auto... a) { std::set_intersection(a...); });
-  if constexpr (operation == &Operators::subtract) make([](auto... a) { std::set_difference(a...); });
+  if (operation == &Operators::unite) make([](auto... a) { std::set_union(a...); });
+  if (operation == &Operators::intersect) make([](auto... a) { std::set_intersection(a...); });
+  if (operation == &Operators::subtract) make([](auto... a) { std::set_difference(a...); });
   ASSIGN_OR_RETURN(Vector left, b.put(Type::i64, data.left));
   ASSIGN_OR_RETURN(Vector right, b.put(Type::i64, data.right));
   left.ascending = right.ascending = true;
