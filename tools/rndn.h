@@ -162,6 +162,7 @@ struct Benchmark {
   };
   std::string_view name, title;  // "tpch", "TPC-H"
   std::string_view tables;       // what `generate` writes
+  std::string_view identical;    // " at scale 1": where its files were compared with the official generator's; empty: at all
   std::string_view list;         // an example of --queries
   Result<void> (*write)(double scale, const std::string& folder, unsigned threads, bool progress);
   std::vector<Form> forms;
