@@ -70,7 +70,7 @@ int run(int argc, char** argv) {
   program.footer(
       "Exit codes: 0 success; 1 the input is at fault; 2 wrong usage; 3 device, driver, memory or output at fault, or a limit met; 70 "
       "internal error\n"
-      "or a failed --verify or --prove; 130 ended by Ctrl-C. Results go to stdout, everything else to stderr.");
+      "or a failed --verify or --prove; 130 ended by Ctrl-C or SIGTERM. Results go to stdout, everything else to stderr.");
 
   std::vector<std::unique_ptr<tools::Command>> commands;
   commands.push_back(tools::run_command(program));

@@ -5,6 +5,7 @@
 #include <CLI/CLI.hpp>
 #include <cctype>
 #include <cerrno>
+#include <csignal>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
@@ -154,6 +155,7 @@ class ShellCommand final : public Command {
     if (auto writable = check_writable(flags_.output); !writable) return fail(writable.error());
     session_.emplace(*source, *std::move(device), file_cache(flags_));
     interactive_ = isatty(STDIN_FILENO);
+    if (interactive_) std::signal(SIGTERM, SIG_DFL);  // it would wait for a line
     if (interactive_) std::fputs("rndn shell; .help lists the commands\n", stderr);
 
     char* line = nullptr;

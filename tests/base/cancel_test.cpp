@@ -231,12 +231,24 @@ TEST(InterruptScope, TakesTheSignalAndGivesItBack) {
 }
 
 TEST(InterruptScopeDeathTest, ASecondSignalEndsTheProcess) {
-  const auto twice = [] {
+  const auto twice = [](int signal) {
     InterruptScope interrupts;
-    std::raise(SIGINT);
-    std::raise(SIGINT);
+    std::raise(signal);
+    std::this_thread::sleep_for(std::chrono::milliseconds(300));
+    std::raise(signal);
   };
-  EXPECT_EXIT(twice(), testing::KilledBySignal(SIGINT), "");
+  EXPECT_EXIT(twice(SIGINT), testing::KilledBySignal(SIGINT), "");
+  EXPECT_EXIT(twice(SIGTERM), testing::KilledBySignal(SIGTERM), "");
+}
+
+// timeout(1) sends its signal to the process and to the group that it is in.
+TEST(InterruptScope, SignalsOfOneMomentAreOne) {
+  for (const int signal : {SIGINT, SIGTERM}) {
+    InterruptScope interrupts;
+    std::raise(signal);
+    std::raise(signal);
+    EXPECT_TRUE(interrupts.token().is_asked());
+  }
 }
 
 int heard = 0;

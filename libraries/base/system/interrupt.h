@@ -1,9 +1,10 @@
-// Ctrl-C (SIGINT) as a token that is cancelled.
+// Ctrl-C (SIGINT), and SIGTERM where the process has its default, as a token that is cancelled.
 //
 //   InterruptScope interrupts;             // from here on
 //   CancelScope scope(interrupts.token());
 //
-// A second Ctrl-C before the first has been taken ends the process at once, as it does without this.
+// A second signal, a quarter of a second or more after the first one, ends the process at once, as it does without this. Sooner it is the
+// same: timeout(1) signals the process and then its group.
 // One such object at a time takes the signal; others, in threads beside it, see nothing of it.
 #pragma once
 #include <csignal>
@@ -24,8 +25,8 @@ class InterruptScope {
 
  private:
   CancelToken token_;
-  bool has_signal_ = false;
-  struct sigaction before_ = {};
+  bool has_signal_ = false, has_term_ = false;
+  struct sigaction before_ = {}, term_before_ = {};
 };
 
 }  // namespace rndn
