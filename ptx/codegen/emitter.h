@@ -564,6 +564,7 @@ void finish_kernel(Emitter& e);
 
 void plan_fold(Emitter& e, const Step& step);
 void place_sinks(Emitter& e);        // after outputs are known: fills KernelCode::sinks
+bool has_large_table(const Emitter& e);  // its size is given by the launch
 uint32_t sink_bytes(const Emitter& e);  // of shared memory
 void start_sinks(Emitter& e);
 void fold_item(Emitter& e);          // the current item

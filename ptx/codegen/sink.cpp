@@ -5,7 +5,7 @@
 // finds filled with what an empty entry holds. Two ways, chosen at the launch, a uniform branch:
 //   block    the entries fit into shared memory: every block has some copies of them, lanes take turns, so that threads
 //            with one key seldom meet; at the end a thread per entry combines the copies and adds what occurs to the
-//            global table
+//            global table. More entries than 24 KB hold take what a block of the GPU may ask for, in code of their own
 //   global   atomics on the global table itself
 // Keys that have too wide a range for that find their entries by hashing, in code of its own (sink_hash.cpp): in a small table of the block while
 // that has room, else in the global one. Extremes are then kept as unsigned numbers in their order, so that any value differs from none; the runtime
@@ -32,6 +32,7 @@ using ptx::LabelId;
 namespace {
 
 constexpr uint32_t shared_alone = shared_everywhere / 2, shared_beside_scans = shared_everywhere / 3;
+constexpr uint32_t large_beside = 1 << 10;  // beside a large table: flags, and what is aligned
 constexpr uint32_t unread = UINT32_MAX;
 
 // An array in shared memory: an element per copy of an entry.
@@ -307,6 +308,11 @@ void plan_fold(Emitter& e, const Step& step) {
                          .output = unread});
 }
 
+// Of a single sink: others would share what the launch gives.
+bool has_large_table(const Emitter& e) {
+  return e.encodings.large_table && e.sinks.size() == 1 && e.scans.empty() && !e.sinks[0].hashed();
+}
+
 uint32_t sink_bytes(const Emitter& e) {
   if (e.sinks.empty()) return 0;
   return e.scans.empty() ? shared_alone : shared_beside_scans;
@@ -333,6 +339,8 @@ void place_sinks(Emitter& e) {
     code.entry_bytes = entry_bytes(sink);
     if (s < e.encodings.hashed.size()) sink.key_word = e.encodings.hashed[s];
     if (sink.hashed()) sink.slots = each / (8 + code.entry_bytes);
+    if (e.sinks.size() == 1 && e.scans.empty())
+      code.large_bytes_beside = large_beside + static_cast<uint32_t>(e.accumulators.size()) * (e.block_size / 32) * 8;
     code.selected_by_gathers = are_selected_by_gathers(e, sink.keys);
     e.code.sinks.push_back(std::move(code));
   }
@@ -341,7 +349,8 @@ void place_sinks(Emitter& e) {
 void start_sinks(Emitter& e) {
   if (e.sinks.empty()) return;
   Builder& b = e.b;
-  e.sink_shared = b.shared<U64>(e.code.name + "_sink", sink_bytes(e) / 8, 16);
+  const std::string name = e.code.name + "_sink";
+  e.sink_shared = has_large_table(e) ? b.dynamic_shared<U64>(name) : b.shared<U64>(name, sink_bytes(e) / 8, 16);
   for (const Sink& sink : e.sinks) {
     const Place p = place_of(e, sink);
     if (sink.hashed()) {

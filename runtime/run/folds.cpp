@@ -11,6 +11,7 @@
 #include <algorithm>
 #include <bit>
 
+#include "assembler/isa/isa.h"
 #include "runtime/run/execution.h"
 
 namespace rndn::runtime {
@@ -22,6 +23,7 @@ namespace {
 constexpr uint64_t most_entries = 1 << 22;
 constexpr uint64_t always_worth = 1 << 16;  // entries; more than that only with half as many elements
 constexpr uint64_t most_copies = 32;        // of an entry in a block: one per lane
+constexpr uint64_t rows_per_large_entry = 8;  // of a block: what filling and emptying a large table may cost
 
 // Extremes are compared with what an empty entry holds, whose bytes are all `fill`.
 bool beyond_empty(const Bounds& b, uint8_t fill, uint32_t width) {
@@ -60,7 +62,8 @@ std::string_view Run::fold_way(const codegen::KernelCode::Sink& sink, const Fold
   if (plan_.options.operators.group == operators::Options::Group::hash && fold_hashed(sink, in, keys, way).empty()) return {};
   const std::string_view unfit = fold_direct(sink, in, keys, way);
   const bool direct = unfit.empty();
-  if (sink.keys.size() == 1 && in.bounds[index(sink.keys[0])].ascending && (!direct || way.words[codegen::sink_copies] == 0))
+  if (sink.keys.size() == 1 && in.bounds[index(sink.keys[0])].ascending &&
+      (!direct || way.large_bytes || way.words[codegen::sink_copies] == 0))
     return "its keys ascend: groups are runs";
   return direct || fold_hashed(sink, in, keys, way).empty() ? std::string_view() : unfit;
 }
@@ -82,7 +85,8 @@ std::string_view Run::fold_direct(const codegen::KernelCode::Sink& sink, const F
   }
   const uint64_t bytes = entries * std::max(1u, sink.entry_bytes);
   const uint64_t copies = bytes <= sink.shared_bytes ? std::bit_floor(std::min(most_copies, sink.shared_bytes / bytes)) : 0;
-  way.words = {entries, copies};
+  way.large_bytes = copies ? 0 : large_table(sink, in, bytes);
+  way.words = {entries, way.large_bytes ? 1 : copies};
   uint64_t factor = entries;
   for (const Bounds& b : keys) {
     factor /= span_of(b) + 1;
@@ -90,6 +94,17 @@ std::string_view Run::fold_direct(const codegen::KernelCode::Sink& sink, const F
     way.words.push_back(factor);
   }
   return {};
+}
+
+// The shared memory for one copy of the entries, where a block may have so much and there are rows enough; 0: it stays in global memory.
+uint32_t Run::large_table(const codegen::KernelCode::Sink& sink, const FoldInput& in, uint64_t bytes) const {
+  const isa::Target* limits = isa::find_target(device_.info().target);
+  if (!limits || !sink.large_bytes_beside) return 0;
+  const uint64_t needed = (bytes + 15) / 16 * 16;
+  if (needed + sink.large_bytes_beside > limits->max_dynamic_shared) return 0;
+  const uint64_t blocks = uint64_t{device_.info().multiprocessors} * std::max<uint64_t>(1, limits->shared_per_sm / needed);
+  const uint64_t entries = needed / std::max(1u, sink.entry_bytes);
+  return in.elements / rows_per_large_entry / blocks >= entries ? static_cast<uint32_t>(needed) : 0;
 }
 
 // Neighbouring keys share a word while 64 bits hold their combinations.

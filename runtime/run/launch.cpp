@@ -334,7 +334,10 @@ codegen::KernelEncodings Run::forms_of(const Step& s, std::span<const ItemPtr> i
     if (!copied && i < code.may_be_encoded.size() && code.may_be_encoded[i]) elements.stored = form_of_result(elements);
     key.results.push_back(elements.stored);
   }
-  for (const FoldWay& way : ways) key.hashed.push_back(way.key_word);
+  for (const FoldWay& way : ways) {
+    key.hashed.push_back(way.key_word);
+    key.large_table |= way.large_bytes > 0;
+  }
   for (std::vector<encodings::Stored>* forms : {&key.parameters, &key.results})
     while (!forms->empty() && forms->back() == encodings::Stored{}) forms->pop_back();
   while (!key.hashed.empty() && key.hashed.back().empty()) key.hashed.pop_back();
@@ -518,6 +521,9 @@ Result<void> Run::launch(const Step& s) {
   ASSIGN_OR_RETURN(KernelVariant* const variant, this->variant(s, std::move(forms)));
   const codegen::KernelCode& code = variant->code;
   variant->describe(state.report);
+  const uint32_t large_bytes = ways.size() == 1 ? ways[0].large_bytes : 0;
+  RETURN_IF_ERROR(variant->make_room(device_, large_bytes));
+  state.report.shared_bytes += large_bytes;
   ASSIGN_OR_RETURN(g, geometry(kernel, code, f, inputs, variant->resident_blocks));
   RETURN_IF_ERROR(reserve_scratch(codegen::scratch_bytes(code, g.elements, g.grid)));
 
@@ -567,7 +573,8 @@ Result<void> Run::launch(const Step& s) {
       // The simulator runs the kernel in the call; a GPU's time is credited when the host has waited for it.
       auto scope = timings_.measure(device_.info().is_simulator ? Phase::kernels : Phase::overhead, code.name);
       auto queued =
-          device_.launch(variant->handle, {g.grid, 1, 1}, {code.block_size, 1, 1}, 0, std::as_bytes(std::span(parameters)));
+          device_.launch(variant->handle, {g.grid, 1, 1}, {code.block_size, 1, 1}, large_bytes,
+                         std::as_bytes(std::span(parameters)));
       if (!queued) return launch_error(queued.error(), code.name, place_of(s.function));
     }
     if (plan_.options.measure_kernels) {

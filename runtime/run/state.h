@@ -45,10 +45,14 @@ struct KernelVariant {
   device::KernelInfo info;
   uint32_t instructions = 0;
   uint32_t resident_blocks = 1;  // of the whole device at once: the persistent grid
+  uint32_t large_bytes = 0;      // of shared memory that launches give, for which that holds
 
   Result<void> find(device::Device& device, device::ModuleHandle in,
                     std::span<const assembler::KernelReport> reports);
   void describe(KernelReport& report) const;
+  Result<void> count_blocks(device::Device& device);
+  // Counts the resident blocks of launches that give so much shared memory.
+  Result<void> make_room(device::Device& device, uint32_t bytes);
 };
 
 // A compiled kernel and what its launches need. The first variant is that of plain elements; others are made when vectors first come so.

@@ -31,6 +31,7 @@ struct Ran {
   size_t launches = 0;               // of outlined kernels
   std::vector<size_t> by_run;        // the same, of every run
   std::vector<uint64_t> host_calls;  // of every run: what the host waits for
+  uint32_t shared_bytes = 0;         // of a block of an outlined kernel, at most
 };
 
 // How a program is run beside the usual.
@@ -73,7 +74,7 @@ Result<Ran> run_so(const char* target, const std::string& text, const reference:
     ran.launches = 0;
     for (const KernelReport& k : kernels)
       if (k.kind == "outlined")
-        ran.launches += k.launches;
+        ran.launches += k.launches, ran.shared_bytes = std::max(ran.shared_bytes, k.shared_bytes);
       else
         ran.library.push_back(k.name);
     ran.by_run.push_back(ran.launches);
@@ -209,6 +210,25 @@ TEST(Sinks, AnyNumberOfGroupsGivesWhatTheInterpreterGives) {
     auto plain = run_on(target, text, tables, 1, outliner::Mode::full, false);
     ASSERT_TRUE(plain.ok()) << plain.error().message;
     EXPECT_EQ(plain->result, *want);
+  }
+}
+
+// More entries than the usual 24 KB hold, and rows enough: they lie in what a block may have; with fewer rows in global memory.
+TEST(Sinks, ManyGroupsOfManyRowsHaveLargeTables) {
+  for (const auto& [target, rows, is_large] : {std::tuple("sm_86", uint64_t{60000}, true), {"sm_86", 20000, false}, {"sm_61", 50000, true}}) {
+    MadeTables tables;
+    constexpr uint64_t groups = 750;
+    put_numbers(tables, rows, groups, rows);
+    const std::string lines = number_loads() + "  m:? = @gt(f_n, -500000000:i32);\n";
+    for (const char* mask : {"", "m"}) {
+      const std::string text = grouped(lines, {"f_k"}, {"f_n", "f_w", "f_d"}, mask);
+      auto want = run_on_reference(text, tables);
+      ASSERT_TRUE(want.ok()) << want.error().message << text;
+      auto got = run_on(target, text, tables, 3);
+      ASSERT_TRUE(got.ok()) << target << ": " << got.error().message << text;
+      EXPECT_EQ(got->result, *want) << target << " " << rows;
+      EXPECT_EQ(got->shared_bytes > 24 << 10, is_large) << target << " " << rows << ": " << got->shared_bytes;
+    }
   }
 }
 
