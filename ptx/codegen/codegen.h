@@ -87,7 +87,9 @@ struct KernelEncodings {
   std::vector<encodings::Stored> parameters, results;
   // Per sink, and of each of its keys, which word of a hashed key it is part of, ascending; none: entries are what the keys say.
   std::vector<std::vector<uint8_t>> hashed;
-  bool large_table = false;  // the entries of its one sink lie in shared memory whose size the launch gives
+  // Where a block has the entries of its one sink: in shared memory of the code's size, or of a size that the launch gives,
+  // with copies of those that come first beside them or not.
+  enum Table : uint8_t { usual, large, large_and_hot } table = usual;
   bool operator==(const KernelEncodings&) const = default;
 };
 
@@ -124,7 +126,8 @@ struct KernelCode {
     bool selected_by_gathers = false;  // rows are selected by what is looked up or gathered: mostly few are
     bool sums_parts = false;  // of floats: no more rows than libraries/base/numbers/sum_parts.h says
     uint32_t entry_bytes = 0, shared_bytes = 0;  // of one copy of an entry, and of all: in shared memory
-    uint32_t large_bytes_beside = 0;  // that the block needs beside a large table (KernelEncodings::large_table); 0: there is none
+    // KernelEncodings::large: what the block needs beside the entries; 0: there is no such code. And with hot ones, besides 4 bytes an entry.
+    uint32_t beside_large = 0, beside_hot = 0;
   };
   std::vector<Sink> sinks;
   // Per result (may be shorter): the kernel parameter that the result starts as a copy of, size included (index_a); -1: none.

@@ -5,7 +5,9 @@
 // finds filled with what an empty entry holds. Two ways, chosen at the launch, a uniform branch:
 //   block    the entries fit into shared memory: every block has some copies of them, lanes take turns, so that threads
 //            with one key seldom meet; at the end a thread per entry combines the copies and adds what occurs to the
-//            global table. More entries than 24 KB hold take what a block of the GPU may ask for, in code of their own
+//            global table. More entries than 24 KB hold take what a block of the GPU may ask for, in code of their own.
+//            Where so many entries leave no room for copies, but few of them may occur, the first ones that a block meets
+//            get slots with copies beside the table: a word per entry tells the slot
 //   global   atomics on the global table itself
 // Keys that have too wide a range for that find their entries by hashing, in code of its own (sink_hash.cpp): in a small table of the block while
 // that has room, else in the global one. Extremes are then kept as unsigned numbers in their order, so that any value differs from none; the runtime
@@ -32,7 +34,10 @@ using ptx::LabelId;
 namespace {
 
 constexpr uint32_t shared_alone = shared_everywhere / 2, shared_beside_scans = shared_everywhere / 3;
-constexpr uint32_t large_beside = 1 << 10;  // beside a large table: flags, and what is aligned
+constexpr uint32_t flags_beside = 1 << 10;  // of static shared memory beside a large table: flags, and what is aligned
+// Hot entries: those that a block meets first. Their slots have copies enough that lanes with one key do not meet.
+constexpr uint32_t hot_room = 24 << 10, most_hot_copies = 32, least_hot_slots = 4, most_hot_slots = 64;
+constexpr uint32_t no_slot = UINT32_MAX, never_hot = UINT32_MAX - 1;
 constexpr uint32_t unread = UINT32_MAX;
 
 // An array in shared memory: an element per copy of an entry.
@@ -106,6 +111,22 @@ Reg<U32> word32(Emitter& e, const Sink& sink, uint32_t word) { return e.b.cvt<U3
 struct Place {
   Reg<U32> entries, copies, span, base;
 };
+
+struct HotSlots {
+  uint32_t copies = most_hot_copies, slots = 0;
+  uint32_t bytes(uint32_t each) const { return (copies * slots * each + 15) / 16 * 16; }
+};
+HotSlots hot_slots(uint32_t each) {
+  HotSlots hot;
+  each = std::max(1u, each);
+  while (hot.copies > 1 && hot_room / (hot.copies * each) < least_hot_slots) hot.copies /= 2;
+  hot.slots = std::min(most_hot_slots, hot_room / (hot.copies * each));
+  return hot;
+}
+
+bool has_hot_slots(const Emitter& e) {
+  return has_large_table(e) && e.encodings.table == KernelEncodings::large_and_hot;
+}
 Place place_of(Emitter& e, const Sink& sink) {
   Place p;
   const uint32_t base = static_cast<uint32_t>(sink.shared_at) + (sink.hashed() ? 8 * sink.slots : 0);
@@ -120,6 +141,31 @@ Place place_of(Emitter& e, const Sink& sink) {
   p.span = e.b.mul_lo(p.entries, p.copies);
   p.base = e.b.add(e.b.address_of_32(e.sink_shared), base);
   return p;
+}
+
+// The hot slots lie first, then a copy of all entries, the slot of each, the entry of each slot, and the number of slots that are taken.
+struct HotPlace {
+  HotSlots of;
+  Place slots, all;
+  Reg<U32> slot_of, owner_of, taken;  // addresses
+};
+HotPlace hot_place_of(Emitter& e, const Sink& sink) {
+  Builder& b = e.b;
+  const uint32_t each = entry_bytes(sink);
+  HotPlace p{.of = hot_slots(each)};
+  p.slots = {b.constant<U32>(p.of.slots), b.constant<U32>(p.of.copies), b.constant<U32>(p.of.slots * p.of.copies),
+             b.address_of_32(e.sink_shared)};
+  Reg<U32> entries = word32(e, sink, sink_entries);
+  p.all = {entries, b.constant<U32>(1u), entries, b.add(p.slots.base, p.of.bytes(each))};
+  p.slot_of = b.mad_lo(entries, each, p.all.base);
+  p.owner_of = b.mad_lo(entries, 4u, p.slot_of);
+  p.taken = b.add(p.owner_of, 4 * p.of.slots);
+  return p;
+}
+// Slots where `hot`, else all entries.
+Place either(Builder& b, Reg<Pred> hot, const Place& slots, const Place& all) {
+  return {b.selp(slots.entries, all.entries, hot), b.selp(slots.copies, all.copies, hot),
+          b.selp(slots.span, all.span, hot), b.selp(slots.base, all.base, hot)};
 }
 
 // Where the keys of the block's own table begin.
@@ -262,6 +308,39 @@ Contribution contribution(Emitter& e, const Fold& f) {
   return x;
 }
 
+// Every copy of every entry holds nothing.
+void clear(Emitter& e, const Sink& sink, const Place& p) {
+  Builder& b = e.b;
+  uint32_t before = 0;
+  for (const Words& w : arrays_of(sink)) {
+    count_up(b, e.tid, e.block_size, p.span, [&](Reg<U32> slot) {
+      const Address at(slot_address(e, p, before, slot, w.bytes));
+      if (w.bytes == 8)
+        b.st<S64>(Space::shared, at, b.constant<S64>(identity(w)));
+      else
+        b.st<U32>(Space::shared, at, b.constant<U32>(static_cast<uint32_t>(identity(w))));
+    });
+    before += w.bytes;
+  }
+}
+
+// The entry's hot slot, if it has one; the first item of an entry takes one for those that follow.
+Reg<U32> hot_slot(Emitter& e, const HotPlace& hot, Reg<U32> entry) {
+  Builder& b = e.b;
+  const LabelId known = b.label();
+  const Address at(b.mad_lo(entry, 4u, hot.slot_of));
+  Reg<U32> slot = b.ld<U32>(Space::shared, volatile_access, at);
+  b.when(b.setp(Compare::ne, slot, no_slot)).bra(known);
+  Reg<U32> before = b.atom_cas<U32>(Space::shared, at, b.constant<U32>(no_slot), b.constant<U32>(never_hot));
+  b.when(b.setp(Compare::ne, before, no_slot)).bra(known);
+  Reg<U32> taken = b.atom<U32>(AtomicOp::add, Space::shared, Address(hot.taken), 1u);
+  b.when(b.setp(Compare::ge, taken, hot.of.slots)).bra(known);
+  b.st<U32>(Space::shared, Address(b.mad_lo(taken, 4u, hot.owner_of)), entry);
+  b.atom<U32>(AtomicOp::exch, Space::shared, at, taken);
+  b.bind(known);
+  return slot;
+}
+
 // Do masks of the variables follow from gathers or look-ups?
 bool are_selected_by_gathers(const Emitter& e, std::span<const hir::VariableId> variables) {
   std::vector<std::pair<hir::VariableId, bool>> open;  // whether it is part of a mask
@@ -310,7 +389,7 @@ void plan_fold(Emitter& e, const Step& step) {
 
 // Of a single sink: others would share what the launch gives.
 bool has_large_table(const Emitter& e) {
-  return e.encodings.large_table && e.sinks.size() == 1 && e.scans.empty() && !e.sinks[0].hashed();
+  return e.encodings.table != KernelEncodings::usual && e.sinks.size() == 1 && e.scans.empty() && !e.sinks[0].hashed();
 }
 
 uint32_t sink_bytes(const Emitter& e) {
@@ -339,8 +418,11 @@ void place_sinks(Emitter& e) {
     code.entry_bytes = entry_bytes(sink);
     if (s < e.encodings.hashed.size()) sink.key_word = e.encodings.hashed[s];
     if (sink.hashed()) sink.slots = each / (8 + code.entry_bytes);
-    if (e.sinks.size() == 1 && e.scans.empty())
-      code.large_bytes_beside = large_beside + static_cast<uint32_t>(e.accumulators.size()) * (e.block_size / 32) * 8;
+    if (e.sinks.size() == 1 && e.scans.empty()) {
+      const HotSlots hot = hot_slots(code.entry_bytes);
+      code.beside_large = flags_beside + static_cast<uint32_t>(e.accumulators.size()) * (e.block_size / 32) * 8;
+      code.beside_hot = hot.bytes(code.entry_bytes) + 4 * (hot.slots + 1);
+    }
     code.selected_by_gathers = are_selected_by_gathers(e, sink.keys);
     e.code.sinks.push_back(std::move(code));
   }
@@ -352,6 +434,16 @@ void start_sinks(Emitter& e) {
   const std::string name = e.code.name + "_sink";
   e.sink_shared = has_large_table(e) ? b.dynamic_shared<U64>(name) : b.shared<U64>(name, sink_bytes(e) / 8, 16);
   for (const Sink& sink : e.sinks) {
+    if (has_hot_slots(e)) {
+      const HotPlace hot = hot_place_of(e, sink);
+      clear(e, sink, hot.slots);
+      clear(e, sink, hot.all);
+      count_up(b, e.tid, e.block_size, b.add(hot.all.entries, hot.of.slots), [&](Reg<U32> k) {
+        b.st<U32>(Space::shared, Address(b.mad_lo(k, 4u, hot.slot_of)), b.constant<U32>(no_slot));
+      });
+      b.when(b.setp(Compare::eq, e.tid, 0u)).st<U32>(Space::shared, Address(hot.taken), 0u);
+      continue;
+    }
     const Place p = place_of(e, sink);
     if (sink.hashed()) {
       Reg<U32> keys = block_keys(e, sink);
@@ -359,17 +451,7 @@ void start_sinks(Emitter& e) {
         b.st<U64>(Space::shared, Address(b.mad_lo(slot, 8u, keys)), b.constant<U64>(free_slot));
       });
     }
-    uint32_t before = 0;
-    for (const Words& w : arrays_of(sink)) {
-      count_up(b, e.tid, e.block_size, p.span, [&](Reg<U32> slot) {
-        const Address at(slot_address(e, p, before, slot, w.bytes));
-        if (w.bytes == 8)
-          b.st<S64>(Space::shared, at, b.constant<S64>(identity(w)));
-        else
-          b.st<U32>(Space::shared, at, b.constant<U32>(static_cast<uint32_t>(identity(w))));
-      });
-      before += w.bytes;
-    }
+    clear(e, sink, p);
   }
   b.bar_sync();
 }
@@ -381,13 +463,23 @@ void fold_item(Emitter& e) {
     for (hir::VariableId k : sink.keys)
       if (!mask.valid()) mask = e.values[index(k)].mask;
     Reg<Pred> wanted = active(e, mask);
-    const Place p = place_of(e, sink);
+    const bool is_hot = has_hot_slots(e);
+    const Place p = is_hot ? Place{} : place_of(e, sink);
     Reg<U32> entry;
-    if (!sink.hashed()) entry = entry_of(e, sink, p.entries);
+    if (!sink.hashed()) entry = entry_of(e, sink, is_hot ? word32(e, sink, sink_entries) : p.entries);
     std::vector<Contribution> items;
     for (const Fold& f : sink.folds) items.push_back(contribution(e, f));
-    const LabelId global = b.label(), done = b.label();
+    const LabelId done = b.label();
     if (wanted.valid()) b.unless(wanted).bra(done);
+    if (is_hot) {
+      const HotPlace hot = hot_place_of(e, sink);
+      Reg<U32> slot = hot_slot(e, hot, entry);
+      Reg<Pred> has_slot = b.setp(Compare::lt, slot, hot.of.slots);
+      add_to_block(e, sink, either(b, has_slot, hot.slots, hot.all), b.selp(slot, entry, has_slot), items);
+      b.bind(done);
+      continue;
+    }
+    const LabelId global = b.label();
     Reg<U64> key;
     if (sink.hashed()) {
       key = hashed_key(e, sink, done);
@@ -412,15 +504,29 @@ void finish_sinks(Emitter& e) {
   Builder& b = e.b;
   b.bar_sync();
   for (const Sink& sink : e.sinks) {
-    const Place p = place_of(e, sink);
+    const bool is_hot = has_hot_slots(e);
+    const HotPlace hot = is_hot ? hot_place_of(e, sink) : HotPlace{};
+    const Place usual = is_hot ? Place{} : place_of(e, sink);
     const std::vector<Words> arrays = arrays_of(sink);
     const LabelId none = b.label();
-    if (!sink.hashed()) b.when(b.setp(Compare::eq, p.copies, 0u)).bra_uni(none);
-    count_up(b, e.tid, e.block_size, p.entries, [&](Reg<U32> entry) {
+    if (!sink.hashed() && !is_hot) b.when(b.setp(Compare::eq, usual.copies, 0u)).bra_uni(none);
+    Reg<U32> places = is_hot ? b.add(hot.all.entries, hot.of.slots) : usual.entries;
+    count_up(b, e.tid, e.block_size, places, [&](Reg<U32> number) {
       const LabelId empty = b.label();
+      Place p = usual;
+      Reg<U32> entry = number, at_place = number;
+      if (is_hot) {  // hot slots behind all entries
+        Reg<Pred> is_slot = b.setp(Compare::ge, number, hot.all.entries);
+        at_place = b.selp(b.sub(number, hot.all.entries), number, is_slot);
+        p = either(b, is_slot, hot.slots, hot.all);
+        entry = b.mov(number);
+        const Address owner(b.mad_lo(at_place, 4u, hot.owner_of));
+        b.when(is_slot).ld<U32>(Space::shared, owner, entry);
+        b.when(b.setp(Compare::eq, entry, no_slot)).bra(empty);
+      }
       Reg<U64> key;
       if (sink.hashed()) {
-        key = b.ld<U64>(Space::shared, Address(b.mad_lo(entry, 8u, block_keys(e, sink))));
+        key = b.ld<U64>(Space::shared, Address(b.mad_lo(number, 8u, block_keys(e, sink))));
         b.when(b.setp(Compare::eq, key, free_slot)).bra(empty);
       }
       // The copies' combination, by fold.
@@ -432,7 +538,7 @@ void finish_sinks(Emitter& e) {
         else
           t.narrow = Builder::as<S32>(b.constant<U32>(static_cast<uint32_t>(identity(w))));
       }
-      Reg<U32> first = b.mul_lo(entry, p.copies), end = b.add(first, p.copies);
+      Reg<U32> first = b.mul_lo(at_place, p.copies), end = b.add(first, p.copies);
       count_up(b, first, 1u, end, [&](Reg<U32> slot) {
         uint32_t before = 0;
         Reg<U32> low;

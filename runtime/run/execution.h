@@ -177,7 +177,8 @@ class Run {
     std::vector<uint64_t> greatest;  // hashed: that each word of a key can be
     uint64_t most_slots = 0;         // hashed
     BufferPtr tables;                // of entries, and of hashed keys before them
-    uint32_t large_bytes = 0;        // of the block's table: codegen::KernelEncodings::large_table; 0: as usual
+    uint32_t large_bytes = 0;        // of shared memory, which the launch gives, for the block's table; 0: as usual
+    codegen::KernelEncodings::Table table = codegen::KernelEncodings::usual;
     bool hashed() const { return !key_word.empty(); }
     uint64_t& entries() { return words[codegen::sink_entries]; }
   };
@@ -194,7 +195,7 @@ class Run {
   std::string_view fold_way(const codegen::KernelCode::Sink& sink, const FoldInput& in, FoldWay& way) const;
   std::string_view fold_direct(const codegen::KernelCode::Sink& sink, const FoldInput& in, std::span<const Bounds> keys,
                                FoldWay& way) const;
-  uint32_t large_table(const codegen::KernelCode::Sink& sink, const FoldInput& in, uint64_t bytes) const;
+  bool large_table(const codegen::KernelCode::Sink& sink, const FoldInput& in, uint64_t entries, uint64_t beside, FoldWay& way) const;
   std::string_view fold_hashed(const codegen::KernelCode::Sink& sink, const FoldInput& in, std::span<const Bounds> keys,
                                FoldWay& way) const;
   static std::vector<DomainPtr> key_domains(const TextClasses& texts, const codegen::KernelCode::Sink& sink,

@@ -23,6 +23,7 @@ namespace {
 constexpr uint64_t most_entries = 1 << 22;
 constexpr uint64_t always_worth = 1 << 16;  // entries; more than that only with half as many elements
 constexpr uint64_t most_copies = 32;        // of an entry in a block: one per lane
+constexpr uint64_t few_copies = 4;          // so that lanes with one key often meet
 constexpr uint64_t rows_per_large_entry = 8;  // of a block: what filling and emptying a large table may cost
 
 // Extremes are compared with what an empty entry holds, whose bytes are all `fill`.
@@ -63,7 +64,7 @@ std::string_view Run::fold_way(const codegen::KernelCode::Sink& sink, const Fold
   const std::string_view unfit = fold_direct(sink, in, keys, way);
   const bool direct = unfit.empty();
   if (sink.keys.size() == 1 && in.bounds[index(sink.keys[0])].ascending &&
-      (!direct || way.large_bytes || way.words[codegen::sink_copies] == 0))
+      (!direct || way.table == codegen::KernelEncodings::large || way.words[codegen::sink_copies] == 0))
     return "its keys ascend: groups are runs";
   return direct || fold_hashed(sink, in, keys, way).empty() ? std::string_view() : unfit;
 }
@@ -85,7 +86,9 @@ std::string_view Run::fold_direct(const codegen::KernelCode::Sink& sink, const F
   }
   const uint64_t bytes = entries * std::max(1u, sink.entry_bytes);
   const uint64_t copies = bytes <= sink.shared_bytes ? std::bit_floor(std::min(most_copies, sink.shared_bytes / bytes)) : 0;
-  way.large_bytes = copies ? 0 : large_table(sink, in, bytes);
+  if (copies == 0 && large_table(sink, in, entries, 0, way)) way.table = codegen::KernelEncodings::large;
+  if (copies > 0 && copies <= few_copies && large_table(sink, in, entries, sink.beside_hot + 4 * entries, way))
+    way.table = codegen::KernelEncodings::large_and_hot;
   way.words = {entries, way.large_bytes ? 1 : copies};
   uint64_t factor = entries;
   for (const Bounds& b : keys) {
@@ -96,15 +99,17 @@ std::string_view Run::fold_direct(const codegen::KernelCode::Sink& sink, const F
   return {};
 }
 
-// The shared memory for one copy of the entries, where a block may have so much and there are rows enough; 0: it stays in global memory.
-uint32_t Run::large_table(const codegen::KernelCode::Sink& sink, const FoldInput& in, uint64_t bytes) const {
-  const isa::Target* limits = isa::find_target(device_.info().target);
-  if (!limits || !sink.large_bytes_beside) return 0;
-  const uint64_t needed = (bytes + 15) / 16 * 16;
-  if (needed + sink.large_bytes_beside > limits->max_dynamic_shared) return 0;
-  const uint64_t blocks = uint64_t{device_.info().multiprocessors} * std::max<uint64_t>(1, limits->shared_per_sm / needed);
-  const uint64_t entries = needed / std::max(1u, sink.entry_bytes);
-  return in.elements / rows_per_large_entry / blocks >= entries ? static_cast<uint32_t>(needed) : 0;
+// Sets the shared memory for a copy of the entries and what lies beside it, where a block may have so much and there are rows enough.
+bool Run::large_table(const codegen::KernelCode::Sink& sink, const FoldInput& in, uint64_t entries, uint64_t beside,
+                      FoldWay& way) const {
+  const isa::Target* target = isa::find_target(device_.info().target);
+  if (!target || sink.beside_large == 0) return false;
+  const uint64_t needed = (entries * std::max(1u, sink.entry_bytes) + beside + 15) / 16 * 16;
+  if (needed + sink.beside_large > target->max_dynamic_shared) return false;
+  const uint64_t blocks = uint64_t{device_.info().multiprocessors} * std::max<uint64_t>(1, target->shared_per_sm / needed);
+  if (in.elements / rows_per_large_entry / blocks < entries) return false;
+  way.large_bytes = static_cast<uint32_t>(needed);
+  return true;
 }
 
 // Neighbouring keys share a word while 64 bits hold their combinations.

@@ -336,7 +336,7 @@ codegen::KernelEncodings Run::forms_of(const Step& s, std::span<const ItemPtr> i
   }
   for (const FoldWay& way : ways) {
     key.hashed.push_back(way.key_word);
-    key.large_table |= way.large_bytes > 0;
+    if (way.large_bytes > 0) key.table = way.table;
   }
   for (std::vector<encodings::Stored>* forms : {&key.parameters, &key.results})
     while (!forms->empty() && forms->back() == encodings::Stored{}) forms->pop_back();

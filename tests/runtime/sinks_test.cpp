@@ -232,6 +232,30 @@ TEST(Sinks, ManyGroupsOfManyRowsHaveLargeTables) {
   }
 }
 
+// Few keys of a wide range: those that a block meets first have copies in shared memory, those beyond its slots have none.
+TEST(Sinks, FewGroupsOfAWideRangeHaveHotSlots) {
+  for (const auto& [target, occurring] : {std::pair("sm_90", 1u), {"sm_86", 5u}, {"sm_80", 60u}}) {
+    MadeTables tables;
+    constexpr uint64_t rows = 30000;
+    put_numbers(tables, rows, 180, occurring);
+    std::mt19937_64 random(occurring);
+    std::vector<int64_t> keys;
+    for (uint64_t i = 0; i < rows; ++i)  // the whole range in the last rows
+      keys.push_back(i + 2 < rows ? static_cast<int64_t>(random() % occurring) * 3 : i + 1 < rows ? -3 : 176);
+    tables.put("f", "k", BasicType::i32, keys);
+    const std::string lines = number_loads() + "  m:? = @gt(f_n, -500000000:i32);\n";
+    for (const std::vector<std::string>& folded : {std::vector<std::string>{"f_w", "f_n", "f_d"}, {"f_d", "f_w"}}) {
+      const std::string text = grouped(lines, {"f_k"}, folded, occurring > 1 ? "m" : "");
+      auto want = run_on_reference(text, tables);
+      ASSERT_TRUE(want.ok()) << want.error().message << text;
+      auto got = run_on(target, text, tables, 3);
+      ASSERT_TRUE(got.ok()) << target << ": " << got.error().message << text;
+      EXPECT_EQ(got->result, *want) << target << " " << occurring;
+      EXPECT_GT(got->shared_bytes, 24u << 10) << target << " " << occurring;
+    }
+  }
+}
+
 TEST(Sinks, NoRowsAndRowsThatAreAllRemoved) {
   for (const uint64_t rows : {0u, 1u, 5u, 3000u})
     for (const char* mask : {"", "m", "none"}) {
