@@ -209,6 +209,9 @@ std::optional<hir::Builtin> folded_builtin(const hir::Program& program, const hi
 uint32_t whole_operands(const hir::Program& program, const hir::Expression& expression);
 inline bool is_whole(uint32_t whole, size_t operand) { return operand < 32 && (whole >> operand & 1) != 0; }
 
+// The number of a fold that is to stand apart; -1: the statement is none.
+int64_t fold_apart(const hir::Program& program, const hir::Function& f, hir::StatementId id, const Options& options);
+
 BlockGraph build_graph(const hir::Program& program, const hir::Function& function, hir::BlockId block,
                        const Shapes& shapes, ShapeTable& table, const Options& options,
                        std::vector<Decision>& decisions);

@@ -4,7 +4,8 @@
 // graph of a block has no cycles. Statements with effects (user calls, print, random numbers, control flow) keep their order; nothing
 // moves across one that may leave the block.
 // An edge is synchronised when both ends are GPU statements and the definition is complete only after its kernel, or the use needs its
-// argument complete; a reduction that feeds `raze` is the exception.
+// argument complete; a reduction that feeds `raze` is the exception. So is every edge to a fold that is to stand apart (Options::folds_apart),
+// or to the parts of its numbers, which are made beside it.
 // Cost: O(statements x live definitions). Leaves out: dependences across blocks, which the host program's order keeps.
 #include <algorithm>
 
@@ -203,7 +204,35 @@ void sort_edges(BlockGraph& graph) {
   }
 }
 
+// Per variable, whether it is a part of numbers for a fold that stands apart.
+std::vector<bool> parts_apart(const hir::Program& program, const hir::Function& f, hir::BlockId block,
+                              const Options& options) {
+  std::vector<bool> read(f.variables.size()), parts(f.variables.size());
+  for (StatementId id : f.blocks[block].statements) {
+    if (fold_apart(program, f, id, options) < 0) continue;
+    const hir::Operand& values = f.expressions[innermost(f, f.statements[id].value)].operands[0];
+    if (values.kind == hir::Operand::variable) read[index(values.variable_id())] = true;
+  }
+  for (StatementId id : f.blocks[block].statements) {
+    const hir::Statement& s = f.statements[id];
+    if (called_builtin(f, s) != Builtin::gpu_sum_part || s.targets[0].kind != hir::Target::variable) continue;
+    const VariableId v = s.targets[0].variable_id();
+    parts[index(v)] = read[index(v)];
+  }
+  return parts;
+}
+
 }  // namespace
+
+int64_t fold_apart(const hir::Program& program, const hir::Function& f, StatementId id, const Options& options) {
+  if (options.folds_apart.empty() || called_builtin(f, f.statements[id]) != Builtin::gpu_fold) return -1;
+  const hir::Operand& number = f.expressions[innermost(f, f.statements[id].value)].operands[2];
+  if (number.kind != hir::Operand::literal) return -1;
+  const auto* n = std::get_if<std::vector<int64_t>>(&program.literals[number.literal_id()].values);
+  if (!n || std::find(options.folds_apart.begin(), options.folds_apart.end(), n->front()) == options.folds_apart.end())
+    return -1;
+  return n->front();
+}
 
 BlockGraph build_graph(const hir::Program& program, const hir::Function& function, hir::BlockId block,
                        const Shapes& shapes, ShapeTable& table, const Options& options,
@@ -215,9 +244,12 @@ BlockGraph build_graph(const hir::Program& program, const hir::Function& functio
   IdVector<VariableId, Accesses>& accesses = b.accesses;
   graph.nodes.reserve(function.blocks[block].statements.size());
   graph.edges.reserve(4 * function.blocks[block].statements.size());
+  const std::vector<bool> parts = parts_apart(program, function, block, options);
+  const auto is_part = [&](const Node& node) { return node.writes.size() == 1 && parts[index(node.writes[0])]; };
   const auto synchronised = [&](const Node& from, const Node& to, uint8_t argument) {
     // A copy passes on what its source is, and must be complete where its reader asks for that.
     if (from.place == Place::host || to.place == Place::host) return false;
+    if (!is_part(from) && (is_part(to) || fold_apart(program, function, to.statement, options) >= 0)) return true;
     if (from.reduction && to.builtin == Builtin::raze) return false;
     return from.sync_out || (to.sync_in >> argument & 1);
   };

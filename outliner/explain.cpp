@@ -92,10 +92,12 @@ std::string why_synchronised(const Explainer& x, const Node& from, const Node& t
     return fmt::format("`{}` gives its result when its kernel is done",
                        builtin ? hir::row(*builtin).name : std::string_view("it"));
   }
+  const auto reader = called_builtin(x.main, x.main.statements[to.statement]);
+  if (reader == hir::Builtin::gpu_fold || reader == hir::Builtin::gpu_sum_part)
+    return "what is folded apart is stored first";
   if (to.length_from != none_node) return "how many elements are selected is known when their kernel is done";
   if (x.shapes.statements[to.statement].assumed) return "its length is compared before the kernel starts";
-  const auto builtin = called_builtin(x.main, x.main.statements[to.statement]);
-  return fmt::format("`{}` reads elements of it anywhere", builtin ? hir::row(*builtin).name : std::string_view("it"));
+  return fmt::format("`{}` reads elements of it anywhere", reader ? hir::row(*reader).name : std::string_view("it"));
 }
 
 // --- Bytes --------------------------------------------------------------------------------------------------------------------

@@ -1,5 +1,7 @@
 // Partition of a block's statements into kernels (the method is that of the rNdN thesis).
 //
+//   0. Folds that stand apart (Options::folds_apart), and the parts of their numbers, are one kernel from the start: they answer each other entry by
+//      entry.
 //   1. Pipelines. Statements in reverse order: a GPU statement joins the kernel of its readers when they are all in one kernel, no edge
 //      to them is synchronised, and the geometries are equal (a scalar element-wise statement fits anywhere).
 //   2. Siblings. Forward, per node: two kernels that read from it become one when their geometries are equal and no path joins them.
@@ -285,6 +287,28 @@ void merge(Fusion& f, uint32_t into, uint32_t from, ShapeId geometry) {
   ++f.merges;
 }
 
+// Before step 1.
+void keep_folds_together(Fusion& f, const Options& options) {
+  for (int64_t number : options.folds_apart) {
+    uint32_t group = none_node;
+    const auto join = [&](uint32_t n) {
+      if (group == none_node) {
+        group = f.p.group_of[n];
+        f.p.groups[group].geometry = f.graph.nodes[n].geometry;
+      } else if (f.p.group_of[n] != group && within_budget(f, group, n)) {
+        merge(f, group, f.p.group_of[n], f.graph.nodes[n].geometry);
+      }
+    };
+    for (uint32_t n = 0; n < f.graph.nodes.size(); ++n) {
+      const Node& node = f.graph.nodes[n];
+      if (node.place != Place::gpu || fold_apart(f.program, f.function, node.statement, options) != number) continue;
+      join(n);
+      for (uint32_t e : f.graph.predecessors[n])
+        if (f.graph.nodes[f.graph.edges[e].from].builtin == hir::Builtin::gpu_sum_part) join(f.graph.edges[e].from);
+    }
+  }
+}
+
 // Step 1.
 void pipelines(Fusion& f) {
   for (uint32_t n = static_cast<uint32_t>(f.graph.nodes.size()); n-- > 0;) {
@@ -298,6 +322,7 @@ void pipelines(Fusion& f) {
       const Edge& edge = f.graph.edges[e];
       if (edge.kind != Edge::true_) continue;
       const uint32_t g = f.p.group_of[edge.to];
+      if (g == own) continue;
       one = one && f.p.groups[g].kernel() && (target == UINT32_MAX || target == g);
       synchronised |= edge.synchronised;
       target = g;
@@ -568,6 +593,7 @@ Partition fuse(const hir::Program& program, const hir::Function& function, const
     f.demand.resize(graph.nodes.size());
     for (uint32_t n = 0; n < graph.nodes.size(); ++n)
       if (graph.nodes[n].place != Place::host) f.demand[n] = demand_of(f, n, n);
+    keep_folds_together(f, options);
     pipelines(f);
     if (options.mode == Mode::full) {
       siblings_and_children(f);

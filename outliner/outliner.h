@@ -143,6 +143,7 @@ struct Options {
   bool exact_sums = false;           // sums of floats are an operator's, which takes more bits than kernels do
   bool sinks = false;  // groups of which only reductions are asked become GPU.fold (sinks.cpp); with Mode::full
   std::vector<uint32_t> not_folded;  // groups, by number, that stay
+  std::vector<uint32_t> folds_apart;  // folds, by number, whose keys and values are stored before a kernel of their own folds them
   bool explain = true;  // Outlined::decisions are made
 };
 

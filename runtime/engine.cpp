@@ -447,7 +447,7 @@ Result<std::vector<Value>> Engine::run_whole(Plan& plan, Timings& timings, std::
     k.report.ns = k.report.all_floor_bytes = 0;
   }
   Result<std::vector<Value>> results = std::vector<Value>{};
-  std::vector<uint32_t> repeats, unfit;
+  std::vector<uint32_t> repeats, unfit, apart;
   bool unsure = false, full = false, again = false;
   {
     Run run(*state_, p, timings, printed);
@@ -464,6 +464,7 @@ Result<std::vector<Value>> Engine::run_whole(Plan& plan, Timings& timings, std::
     }
     repeats = p.take_repeats();
     unfit = std::exchange(p.unfit, {});
+    apart = std::exchange(p.apart, {});
     if (p.take_without_parts()) {
       const std::vector<uint32_t>& floats = p.compiled.outlined.float_folds;
       if (floats.empty() && results) results = input_error("`GPU.sum_part` got a number that has no such parts");
@@ -471,7 +472,7 @@ Result<std::vector<Value>> Engine::run_whole(Plan& plan, Timings& timings, std::
     }
     unsure = p.take_unsure();
     full = p.take_full();
-    again = full || unsure || !repeats.empty() || !unfit.empty();
+    again = full || unsure || !repeats.empty() || !unfit.empty() || !apart.empty();
     if (results) ++p.runs;
     if (texts_walked) *texts_walked = run.texts_walked();
     if (fallbacks && !again)
@@ -494,7 +495,7 @@ Result<std::vector<Value>> Engine::run_whole(Plan& plan, Timings& timings, std::
     return said;
   }
   if (!again) return results;
-  if (full && repeats.empty() && unfit.empty() && !unsure) {
+  if (full && repeats.empty() && unfit.empty() && apart.empty() && !unsure) {
     p.drop_replay();
     if (printed) printed->resize(printed_before);
     return run_whole(plan, timings, printed, kernels, fallbacks, texts_walked);
@@ -503,8 +504,13 @@ Result<std::vector<Value>> Engine::run_whole(Plan& plan, Timings& timings, std::
   // are in the program, or sums of floats in integers of as many bits as they need.
   repeats.insert(repeats.end(), p.compiled.not_unique.begin(), p.compiled.not_unique.end());
   unfit.insert(unfit.end(), p.compiled.not_folded.begin(), p.compiled.not_folded.end());
-  ASSIGN_OR_RETURN(Compiled instead, compile_again(p.compiled, std::move(repeats), std::move(unfit),
-                                                   unsure || p.compiled.exact_sums, timings));
+  apart.insert(apart.end(), p.compiled.folds_apart.begin(), p.compiled.folds_apart.end());
+  ASSIGN_OR_RETURN(Compiled instead, compile_again(p.compiled,
+                                                   {.not_unique = std::move(repeats),
+                                                    .not_folded = std::move(unfit),
+                                                    .folds_apart = std::move(apart),
+                                                    .exact_sums = unsure || p.compiled.exact_sums},
+                                                   timings));
   p.drop_replay();
   p.compiled_again = std::make_unique<Compiled>(std::move(instead));
   ASSIGN_OR_RETURN(p.instead, this->plan(*p.compiled_again, p.sources, p.options, timings));

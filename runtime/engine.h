@@ -50,7 +50,7 @@ struct EngineOptions {
   bool in_two = false;          // then: in two programs, and these in two, down to single statements
   bool ranges_by_keys = false;  // of rows that are put in the order of keys first, where that can be, and not only where nothing else does
   // Rows up to which groups of rows that look-ups select are made in the kernel that scans them. Of more rows few are left in most queries, and it
-  // is faster to store these than to add them where single lanes of a warp have any
+  // is faster to store these, for a kernel of their own, than to add them where single lanes of a warp have any
   // (H100: `rndn sql ssb/sql/q2.1.sql --data ssb:10 --time`, with `--group sort` 0.73 ms for 1.34).
   uint64_t most_rows_of_selective_folds = 4 << 20;
   uint64_t most_rows_of_summed_parts = sum_parts::most_summed;  // rows up to which sums of floats are made in kernels that group

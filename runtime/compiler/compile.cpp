@@ -118,25 +118,24 @@ Result<Compiled> compile_typed(Compiled c, const CompileOptions& options, Diagno
 }  // namespace
 
 namespace {
-Result<Compiled> compile_like(hir::Program program, const Compiled& like, std::vector<uint32_t> not_unique,
-                              std::vector<uint32_t> not_folded, bool exact_sums, Timings& timings) {
+Result<Compiled> compile_like(hir::Program program, const Compiled& like, Findings findings, Timings& timings) {
   Compiled c;
   c.program = std::move(program);
   c.options = like.options;
   c.backend = like.backend;
   c.level = like.level;
-  c.not_unique = std::move(not_unique);
-  c.exact_sums = exact_sums;
-  c.not_folded = std::move(not_folded);
+  c.not_unique = std::move(findings.not_unique);
+  c.exact_sums = findings.exact_sums;
+  c.not_folded = std::move(findings.not_folded);
+  c.folds_apart = std::move(findings.folds_apart);
   DiagnosticSink sink;  // has been told
   const CompileOptions options = c.options;
   return compile_typed(std::move(c), options, sink, timings);
 }
 }  // namespace
 
-Result<Compiled> compile_again(const Compiled& compiled, std::vector<uint32_t> not_unique,
-                               std::vector<uint32_t> not_folded, bool exact_sums, Timings& timings) {
-  return compile_like(compiled.program, compiled, std::move(not_unique), std::move(not_folded), exact_sums, timings);
+Result<Compiled> compile_again(const Compiled& compiled, Findings findings, Timings& timings) {
+  return compile_like(compiled.program, compiled, std::move(findings), timings);
 }
 
 Result<Compiled> compile_program(hir::Program program, const Compiled& like, Timings& timings) {
@@ -146,7 +145,7 @@ Result<Compiled> compile_program(hir::Program program, const Compiled& like, Tim
   with.options.fuse_groups = false;
   with.backend = like.backend;
   with.level = like.level;
-  return compile_like(std::move(program), with, {}, {}, false, timings);
+  return compile_like(std::move(program), with, {}, timings);
 }
 
 Result<Compiled> compile(FileId file, const SourceManager& sources, const CompileOptions& options, DiagnosticSink& sink,
@@ -187,6 +186,7 @@ void outline(Compiled& c, const CompileOptions& options, DiagnosticSink& sink, T
                               .exact_sums = c.exact_sums,
                               .sinks = options.fuse_operators && options.fuse_groups,
                               .not_folded = c.not_folded,
+                              .folds_apart = c.folds_apart,
                               .explain = false},
                              sink, timings);
   if (options.fuse_operators) c.fusions = outliner::find_fusions(c.outlined);
@@ -203,8 +203,10 @@ std::vector<std::string> refused_by_fusions(const Compiled& c) {
 Result<void> adapt(Compiled& c, const CompileOptions& options, uint32_t ptx_target, const ptx::Module* math,
                    Timings& timings) {
   Forecast expected = options.forecast(c);
-  while (!expected.not_folded.empty()) {  // each time fewer groups are folds
+  while (!expected.not_folded.empty() ||
+         !expected.folds_apart.empty()) {  // each time fewer are folds beside what they read
     c.not_folded.insert(c.not_folded.end(), expected.not_folded.begin(), expected.not_folded.end());
+    c.folds_apart.insert(c.folds_apart.end(), expected.folds_apart.begin(), expected.folds_apart.end());
     DiagnosticSink told;
     outline(c, options, told, timings);
     if (told.has_errors()) return Error{Fault::internal, "a program cannot be outlined without a fold"};

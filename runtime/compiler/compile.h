@@ -43,6 +43,7 @@ bool parse_backend(std::string_view text, Backend& backend);
 struct Forecast {
   std::vector<codegen::KernelEncodings> forms;  // per kernel: how the elements that it gets and gives will lie
   std::vector<uint32_t> not_folded;             // groups that will be no folds
+  std::vector<uint32_t> folds_apart;            // folds that will stand apart (outliner::Options)
 };
 struct Compiled;
 
@@ -90,6 +91,7 @@ struct Compiled {
   std::vector<uint32_t> not_unique;  // joins whose left keys are known to repeat (outliner::Options)
   std::vector<uint32_t> not_folded;  // groups that are known to be no folds
   std::vector<codegen::KernelEncodings> forms;  // per kernel, what its code is for; none: all plain
+  std::vector<uint32_t> folds_apart;            // folds that stand apart
 };
 
 // Fails with an empty message when `sink` says what is wrong. A kernel that code generation or our assembler cannot take yet is left out of
@@ -97,10 +99,15 @@ struct Compiled {
 Result<Compiled> compile(FileId file, const SourceManager& sources, const CompileOptions& options, DiagnosticSink& sink,
                          Timings& timings);
 
-// The same program again, where keys of more joins turned out to repeat, more groups are to be operators, or sums of floats by an operator that needs no
-// rounding. What the options of `compiled` point to is still there.
-Result<Compiled> compile_again(const Compiled& compiled, std::vector<uint32_t> not_unique,
-                               std::vector<uint32_t> not_folded, bool exact_sums, Timings& timings);
+// What a run has found out that its program is to be compiled with: numbers and more of them than before (outliner::Options).
+struct Findings {
+  std::vector<uint32_t> not_unique, not_folded, folds_apart;
+  bool exact_sums = false;
+};
+
+// The same program again, where keys of more joins turned out to repeat, more groups are to be operators or to stand apart, or sums of floats by an
+// operator that needs no rounding. What the options of `compiled` point to is still there.
+Result<Compiled> compile_again(const Compiled& compiled, Findings findings, Timings& timings);
 
 // Does the program call a function of libdevice, or may it?
 bool calls_math(const hir::Program& program);

@@ -238,8 +238,14 @@ std::vector<VariableBounds> bounds_in(const hir::Program& program, const hir::Fu
       }
       std::vector<Interval> arguments;
       for (const hir::Operand& o : a) arguments.push_back(interval(o));
+      // Rows of a look-up are those of its table.
+      uint64_t rows = longest;
+      if (b == Builtin::gpu_probe && a[1].kind == hir::Operand::variable)
+        if (const auto p = std::find(f.parameters.begin(), f.parameters.end(), a[1].variable_id());
+            p != f.parameters.end() && static_cast<size_t>(p - f.parameters.begin()) < inputs.size())
+          rows = elements(*inputs[static_cast<size_t>(p - f.parameters.begin())]).capacity;
       result = b == Builtin::gpu_fold ? bounds_of_fold(program, e, arguments[0].bounds, elements_of_geometry)
-                                      : bounds_of_call(b, own, arguments, longest);
+                                      : bounds_of_call(b, own, arguments, rows);
       if (b == e.callee.builtin_id)  // of vectors, not of cells
         up = ascends_after(hir::row(b).bounds_rule, [&](size_t k) { return ascends(a[k]); }, result.known());
     }

@@ -202,6 +202,9 @@ class Run {
                                             std::span<const DomainPtr> domains);
   static bool changes_inputs(const codegen::KernelCode& code);
   bool is_own_fold(int64_t number) const;
+  bool may_stand_apart(int64_t number) const;
+  bool is_better_apart(const codegen::KernelCode::Sink& sink, const FoldInput& in) const;
+  Result<void> fold_apart(int64_t number);
   codegen::KernelEncodings forms_of(const Step& s, std::span<const ItemPtr> inputs, std::span<const ItemPtr> outputs,
                                     std::span<const FoldWay> ways) const;
   // Its results, as empty tables.

@@ -7,7 +7,8 @@
 // then the kernel runs again, and the next run begins with what was needed. That waits for the number of groups, unless
 // they are few and their number is known from the run before: then a table that is too small is seen with the results.
 // What is better sorted (few rows, more groups than caches hold) is noted in the plan, and the program is compiled again
-// with it as an operator (runtime/engine.h).
+// with it as an operator (runtime/engine.h). So is a fold in a kernel that scans many rows of which look-ups select few: it
+// is compiled again as a kernel of its own, over the rows that are left.
 #include <algorithm>
 #include <bit>
 
@@ -44,7 +45,8 @@ uint64_t span_of(const Bounds& b) { return static_cast<uint64_t>(b.max) - static
 }  // namespace
 
 std::string_view Run::fold_way(const codegen::KernelCode::Sink& sink, const FoldInput& in, FoldWay& way) const {
-  if (sink.selected_by_gathers && in.elements > plan_.options.most_rows_of_selective_folds)
+  if (in.elements > plan_.options.most_rows_of_selective_folds && sink.selected_by_gathers &&
+      !may_stand_apart(sink.number))
     return "look-ups select its rows, mostly few of many";
   if (sink.sums_parts && in.elements > plan_.options.most_rows_of_summed_parts)
     return "its sums of floats have more rows than their parts can add up";
@@ -67,6 +69,22 @@ std::string_view Run::fold_way(const codegen::KernelCode::Sink& sink, const Fold
       (!direct || way.table == codegen::KernelEncodings::large || way.words[codegen::sink_copies] == 0))
     return "its keys ascend: groups are runs";
   return direct || fold_hashed(sink, in, keys, way).empty() ? std::string_view() : unfit;
+}
+
+bool Run::may_stand_apart(int64_t number) const {
+  const std::vector<uint32_t>& apart = plan_.compiled.folds_apart;
+  return is_own_fold(number) && std::find(apart.begin(), apart.end(), number) == apart.end();
+}
+
+// Of a fold that has a way.
+bool Run::is_better_apart(const codegen::KernelCode::Sink& sink, const FoldInput& in) const {
+  return sink.selected_by_gathers && in.elements > plan_.options.most_rows_of_selective_folds;
+}
+
+// The run ends here, and the program is compiled again.
+Result<void> Run::fold_apart(int64_t number) {
+  plan_.apart.push_back(static_cast<uint32_t>(number));
+  return Error{Fault::internal, "a fold is to stand apart"};
 }
 
 // An entry for every combination of elements within the keys' bounds.

@@ -222,6 +222,10 @@ bool Run::forecast_launch(const Step& s, Forecast& found, bool& sure) {
         found.not_folded.push_back(static_cast<uint32_t>(sink.number));
       return false;
     }
+    if (is_better_apart(sink, in)) {
+      found.folds_apart.push_back(static_cast<uint32_t>(sink.number));
+      return false;
+    }
     sure &= !ways[k].hashed();
     for (const codegen::KernelCode::Sink::Table& t : sink.tables)
       outputs[t.result] = new_vector(program().types->basic_of(f.result_types[t.result]),

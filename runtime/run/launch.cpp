@@ -495,6 +495,7 @@ Result<void> Run::launch(const Step& s) {
     const FoldInput in{f, g.elements, bounds, of_keys, !changes_inputs(common), state.hashed[k].slots};
     if (const std::string_view unfit = fold_way(sink, in, ways[k]); !unfit.empty())
       return cannot_fold(s, sink.number, unfit);
+    if (is_better_apart(sink, in)) return fold_apart(sink.number);
     RETURN_IF_ERROR(fold_tables(sink, f, ways[k], outputs));
   }
   for (size_t i = 0; i < outputs.size(); ++i) {

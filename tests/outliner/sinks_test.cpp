@@ -70,6 +70,26 @@ TEST(Sinks, GroupsOfASelectionArePartOfItsKernel) {
   EXPECT_THAT(c.kernel(1), HasSubstr("= @index(r, first);"));
 }
 
+// What is folded apart is stored by the kernel that selects it, in the types that the program gives it; the parts of floats are made where they are added.
+TEST(Sinks, FoldsApartAreAKernelOfTheirOwn) {
+  test::Compiled c;
+  Options options;
+  options.folds_apart = {0};
+  outline(c,
+          std::string(selected_sums) +
+              "u:? = @compress(m, x); one:? = @plus(u, 1.0:f64); e3:? = @each_right(@index, one, rows);"
+              "e4:? = @each(@sum, e3); s2:? = @raze(e4); p:? = @index(a, first); z:? = @list(p, s, s2); return z;",
+          options);
+  EXPECT_THAT(c.outlined.folds, ElementsAre(0));
+  ASSERT_EQ(c.outlined.kernels.size(), 3u) << c.main();
+  EXPECT_THAT(c.kernel(0), Not(HasSubstr("@GPU.")));
+  EXPECT_THAT(c.kernel(0), HasSubstr("@plus("));
+  EXPECT_THAT(c.kernel(1), HasSubstr("@GPU.fold(n, @sum, 0:i64, a, c);"));
+  EXPECT_THAT(c.kernel(1), HasSubstr("@GPU.sum_part(one, 2:i64);"));
+  EXPECT_THAT(c.kernel(1), Not(HasSubstr("@compress")));
+  EXPECT_THAT(c.kernel(2), HasSubstr("@GPU.sum_of_parts("));
+}
+
 TEST(Sinks, GroupsThatAreTakenOutStay) {
   test::Compiled c;
   Options options;

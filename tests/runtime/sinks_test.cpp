@@ -9,6 +9,7 @@
 #include <cstdlib>
 #include <functional>
 #include <limits>
+#include <numeric>
 #include <random>
 
 #include "runtime/engine.h"
@@ -29,6 +30,7 @@ struct Ran {
   std::string result;
   std::vector<std::string> library;  // kernels of the library
   size_t launches = 0;               // of outlined kernels
+  std::vector<uint64_t> bytes;       // that each of them must move
   std::vector<size_t> by_run;        // the same, of every run
   std::vector<uint64_t> host_calls;  // of every run: what the host waits for
   uint32_t shared_bytes = 0;         // of a block of an outlined kernel, at most
@@ -72,11 +74,15 @@ Result<Ran> run_so(const char* target, const std::string& text, const reference:
     ran.result = std::move(shown);
     ran.library.clear();
     ran.launches = 0;
+    ran.bytes.clear();
     for (const KernelReport& k : kernels)
-      if (k.kind == "outlined")
-        ran.launches += k.launches, ran.shared_bytes = std::max(ran.shared_bytes, k.shared_bytes);
-      else
+      if (k.kind == "outlined") {
+        ran.launches += k.launches;
+        ran.bytes.push_back(k.floor_bytes);
+        ran.shared_bytes = std::max(ran.shared_bytes, k.shared_bytes);
+      } else {
         ran.library.push_back(k.name);
+      }
     ran.by_run.push_back(ran.launches);
     ran.host_calls.push_back(device->host_calls() - calls);
   }
@@ -89,6 +95,12 @@ Result<Ran> run_on(const char* target, const std::string& text, const reference:
   How how{.runs = runs};
   if (most_selective_rows) how.engine.most_rows_of_selective_folds = *most_selective_rows;
   return run_so(target, text, tables, how, mode, fuse_groups);
+}
+
+bool folds(const Ran& ran) {
+  return std::none_of(ran.library.begin(), ran.library.end(), [](const std::string& k) {
+    return k.starts_with("few") || k.starts_with("segment") || k.starts_with("exact") || k.find("group") != k.npos;
+  });
 }
 
 Result<std::string> run_on_reference(const std::string& text, const reference::Tables& tables) {
@@ -290,8 +302,9 @@ TEST(Sinks, GroupsAreTwoKernels) {
 }
 
 // The bounds of dates are those of their years, in whatever type they are grouped.
-// Rows that look-ups select are folded where they are few; of many the operator groups what is left. A mask of the columns alone does not count.
-TEST(Sinks, ManyRowsThatLookUpsSelectAreGroupedByTheOperator) {
+// Rows that look-ups select are folded by the kernel that finds them where they are few; of many a kernel of its own folds what is left. A mask of the
+// columns alone does not count.
+TEST(Sinks, ManyRowsThatLookUpsSelectAreFoldedByAKernelOfTheirOwn) {
   MadeTables tables;
   put_numbers(tables, 3000, 50, 5);
   const std::string lines = number_loads() +
@@ -304,13 +317,35 @@ TEST(Sinks, ManyRowsThatLookUpsSelectAreGroupedByTheOperator) {
       auto got = run_on("sm_90", text, tables, 2, outliner::Mode::full, true, most);
       ASSERT_TRUE(got.ok()) << got.error().message << text;
       EXPECT_EQ(got->result, *want) << mask << most;
-      const bool folds = most == 4000 || std::string_view(mask) == "few";
-      const bool grouped_by_operator = std::any_of(got->library.begin(), got->library.end(), [](const std::string& k) {
-        return k.find("group") != k.npos || k.find("few") != k.npos || k.find("segment") != k.npos;
-      });
-      EXPECT_EQ(grouped_by_operator, !folds) << mask << most;
+      EXPECT_TRUE(folds(*got)) << mask << most;
+      const bool apart = most != 4000 && std::string_view(mask) != "few";
+      EXPECT_EQ(got->launches, apart ? 3u : 2u) << mask << most;
     }
   }
+}
+
+// There are no more groups of rows that a look-up finds than its table has rows.
+TEST(Sinks, RowsOfALookUpHaveEntriesForItsTable) {
+  constexpr uint64_t rows = 20000, table = 50;
+  MadeTables tables;
+  put_numbers(tables, rows, 90, 8);
+  std::vector<int64_t> keys(table);
+  std::iota(keys.begin(), keys.end(), 7);
+  tables.put("d", "k", BasicType::i32, keys);
+  const std::string text = program(
+      number_loads() +
+          "  d:? = @load_table(`d:sym);\n  d_k:i32 = check_cast(@column_value(d, `k:sym), i32);\n"
+          "  pairs:? = @join_index(@eq, d_k, f_k);\n  l:? = @index(pairs, 0:i64);\n  r:? = @index(pairs, 1:i64);\n"
+          "  n:? = @index(f_n, r);\n  g:? = @group(l);\n  rows:? = @values(g);\n  c:? = @each_right(@index, n, rows);\n"
+          "  e:? = @each(@max, c);\n  s:? = @raze(e);\n",
+      {"s"});
+  auto want = run_on_reference(text, tables);
+  auto got = run_on("sm_90", text, tables);
+  ASSERT_TRUE(want.ok() && got.ok()) << got.error().message << text;
+  EXPECT_EQ(got->result, *want);
+  ASSERT_TRUE(folds(*got));
+  ASSERT_EQ(got->bytes.size(), 2u);
+  EXPECT_LE(got->bytes[1], 3 * 8 * (table + 2));
 }
 
 TEST(Sinks, KeysThatAreConverted) {
@@ -328,12 +363,6 @@ TEST(Sinks, KeysThatAreConverted) {
 }
 
 // No group and no sum of the library.
-bool folds(const Ran& ran) {
-  return std::none_of(ran.library.begin(), ran.library.end(), [](const std::string& k) {
-    return k.starts_with("few") || k.starts_with("segment") || k.starts_with("exact") || k.find("group") != k.npos;
-  });
-}
-
 // Keys of which nothing is known, of too wide a range, and extremes that an empty entry could hold: by the library, from the first run on.
 TEST(Sinks, WhatDoesNotFitIsDoneByTheLibrary) {
   MadeTables tables;
@@ -610,7 +639,8 @@ TEST(Sinks, NumbersWithoutPartsInAProgramAreAnError) {
 // Columns of every type of key, selections of selections, dimensions behind them, several groups of one program.
 class Grouping {
  public:
-  explicit Grouping(uint64_t seed) : random_(seed) {
+  // by_look_ups: selections follow from a dimension.
+  explicit Grouping(uint64_t seed, bool by_look_ups = false) : random_(seed) {
     static constexpr uint64_t sizes[] = {0, 1, 40, 700, 6000};
     const uint64_t rows = sizes[pick(8) ? 2 + pick(3) : pick(2)];
     lines_ = "  f:? = @load_table(`f:sym);\n  d:? = @load_table(`d:sym);\n";
@@ -627,9 +657,11 @@ class Grouping {
     load_column("f", "x", "f64");
     std::vector<std::string> keys{"f_p", "f_q", "f_r"}, values{"f_n", "f_w", "f_x"};
     std::string at = "f_row";
-    for (uint64_t depth = pick(3); depth-- > 0;) {
+    if (by_look_ups) put("d", "w", BasicType::i32, dimension, 100);
+    for (uint64_t depth = by_look_ups ? 1 + pick(2) : pick(3); depth-- > 0;) {
       const std::string mask = fmt::format("m{}", depth);
-      lines_ += fmt::format("  {}:? = @lt({}, {}:i32);\n", mask, values[1], pick(110));
+      lines_ += fmt::format("  {}:? = @lt({}, {}:i32);\n", mask,
+                            by_look_ups ? made(fmt::format("@index(d_w, {})", at)) : values[1], pick(110));
       for (auto* names : {&keys, &values})
         for (std::string& name : *names) name = made(fmt::format("@compress({}, {})", mask, name));
       at = made(fmt::format("@compress({}, {})", mask, at));
@@ -739,6 +771,29 @@ TEST(Sinks, RandomProgramsGiveWhatTheInterpreterGives) {
   }
   std::printf("%zu runs without groups of the library\n", folded);
   EXPECT_GE(folded, last / 4);
+}
+
+// Selections by look-ups, every fold apart.
+TEST(Sinks, RandomProgramsWithFoldsApartGiveWhatTheInterpreterGives) {
+  constexpr const char* targets[] = {"sm_61", "sm_86", "sm_90"};
+  const char* seeds = std::getenv("RNDN_RANDOM_SEEDS");
+  const uint64_t last = seeds ? std::strtoull(seeds, nullptr, 10) : 20;
+  How how{.runs = 2}, beside{.runs = 1};
+  how.engine.most_rows_of_selective_folds = 0;
+  size_t apart = 0;
+  for (uint64_t seed = 0; seed < last; ++seed) {
+    const Grouping random(seed, true);
+    auto want = run_on_reference(random.text, random.tables);
+    ASSERT_TRUE(want.ok()) << want.error().message << "\n" << random.text;
+    auto got = run_so(targets[seed % 3], random.text, random.tables, how);
+    ASSERT_TRUE(got.ok()) << "seed " << seed << ": " << got.error().message << "\n" << random.text;
+    ASSERT_EQ(got->result, *want) << "seed " << seed << "\n" << random.text;
+    if (seed % 4 != 0) continue;
+    auto fused = run_so(targets[seed % 3], random.text, random.tables, beside);
+    ASSERT_TRUE(fused.ok()) << fused.error().message;
+    apart += folds(*got) && folds(*fused) && got->launches > fused->launches;
+  }
+  EXPECT_GE(apart, last / 8);
 }
 
 // --group hash: the same programs, every group that can be hashed in its kernel, however few rows and combinations of keys there are.
