@@ -46,6 +46,10 @@ Reg<S64> sum_part(Builder& b, Reg<F64> x, size_t part, ptx::ParameterOf<U64> fla
 
 Reg<F64> sum_of_parts(Builder& b, const Reg<S64> (&x)[3], Reg<U64> flags, Reg<Pred> counts) {
   constexpr int64_t below = (int64_t{1} << sum_parts::bits) - 1;
+  // Most entries of a table may be empty.
+  const Reg<F64> result = b.constant<F64>(0.0);
+  const ptx::LabelId done = b.label();
+  b.when(b.setp(Compare::eq, b.or_(b.or_(x[0], x[1]), x[2]), 0)).bra(done);
   // The lower parts as 36 bits without a sign; what is more belongs to the part before, to which it is added last: no sum of 64 bits wraps.
   Reg<S64> middle = b.add(b.and_(x[1], below), b.shr(x[2], uint32_t{sum_parts::bits}));
   Reg<S64> carry = b.add(b.shr(x[1], uint32_t{sum_parts::bits}), b.shr(middle, uint32_t{sum_parts::bits}));
@@ -57,7 +61,9 @@ Reg<F64> sum_of_parts(Builder& b, const Reg<S64> (&x)[3], Reg<U64> flags, Reg<Pr
   add_scaled(b.cvt<F64>(carry), sum_parts::lowest[0]);
   add_scaled(b.cvt<F64>(b.and_(middle, below)), sum_parts::lowest[1]);
   add_scaled(b.cvt<F64>(b.and_(x[2], below)), sum_parts::lowest[2]);
-  return rounded(b, sum, Round::nearest, flags, counts);
+  b.mov(rounded(b, sum, Round::nearest, flags, counts), result);
+  b.bind(done);
+  return result;
 }
 
 }  // namespace rndn::sums

@@ -31,6 +31,7 @@ struct Ran {
   std::vector<std::string> library;  // kernels of the library
   size_t launches = 0;               // of outlined kernels
   std::vector<uint64_t> bytes;       // that each of them must move
+  uint64_t instructions = 0;         // of the last launch, a warp's
   std::vector<size_t> by_run;        // the same, of every run
   std::vector<uint64_t> host_calls;  // of every run: what the host waits for
   uint32_t shared_bytes = 0;         // of a block of an outlined kernel, at most
@@ -72,6 +73,7 @@ Result<Ran> run_so(const char* target, const std::string& text, const reference:
     ASSIGN_OR_RETURN(std::string shown, print_result(results, Format::json));
     if (run && how.same_results && shown != ran.result) return input_error("run {} gives something else", run);
     ran.result = std::move(shown);
+    ran.instructions = device->last_launch().warp_instructions;
     ran.library.clear();
     ran.launches = 0;
     ran.bytes.clear();
@@ -551,6 +553,27 @@ TEST(Sinks, SumsOfFloatsAreExact) {
       EXPECT_EQ(got->result, *want) << groups << " on " << target << text;
       EXPECT_TRUE(hashed || folds(*got)) << groups << " " << fmt::format("{}", fmt::join(got->library, " "));
     }
+}
+
+// A sum that decides which groups are taken is rounded for the groups that there are, not for every entry.
+TEST(Sinks, EmptyEntriesOfSumsCostLittle) {
+  constexpr int64_t least = 5, entries = 30000;
+  MadeTables tables;
+  tables.put("f", "k", BasicType::i32, std::vector<int64_t>{least, least + entries - 1, least});
+  std::vector<int64_t> x;
+  for (const double v : {0.1, 0.2, 0.3}) x.push_back(std::bit_cast<int64_t>(v));
+  tables.put("f", "x", BasicType::f64, x);
+  const std::string text =
+      program("  f:? = @load_table(`f:sym);\n" + load("k", "i32") + load("x", "f64") +
+                  "  g:? = @group(f_k);\n  rows:? = @values(g);\n  c:? = @each_right(@index, f_x, rows);\n"
+                  "  e:? = @each(@sum, c);\n  s:? = @raze(e);\n  big:? = @gt(s, 0.25:f64);\n  t:? = @compress(big, s);\n",
+              {"t"});
+  auto want = run_on_reference(text, tables);
+  auto got = run_on("sm_90", text, tables);
+  ASSERT_TRUE(want.ok() && got.ok()) << got.error().message << text;
+  EXPECT_EQ(got->result, *want);
+  ASSERT_TRUE(folds(*got));
+  EXPECT_LT(got->instructions, 100u * entries / 32);
 }
 
 // Four sums and three averages of the same columns, and the number of rows, are one sink; the averages come first, or the sums.
