@@ -848,12 +848,12 @@ TypeId gpu_library(const Call& c) {
 }
 
 TypeId gpu_probe(const Call& c) {
-  if (!is_any(c, 0, is_integer) || c.size() % 2 == 0)
-    return c.checker.mismatch(c, "a number, and as many columns of the left as of the right side");
+  const size_t columns = (c.size() - 1) / 2, right = c.size() / 2;
+  if (!is_any(c, 0, is_integer) || (right > columns && !is_exactly(c, right, B::boolean)))
+    return c.checker.mismatch(c, "a number, and as many columns of the left as of the right side, perhaps a mask between them");
   if (!scalar(c, 0)) return no_type;
-  const size_t columns = c.size() / 2;
   for (size_t k = 1; k <= columns; ++k) {
-    const Argument pair[] = {c[k], c[k + columns]};
+    const Argument pair[] = {c[k], c[k + right]};
     const Call plain{c.checker, Builtin::index_of, c.span, pair, {}};
     if (c.checker.apply(plain) == no_type) return no_type;
   }

@@ -127,9 +127,10 @@ bool is_fold_value(hir::Builtin reduce, hir::BasicType type);
 // --- joins.cpp ----------------------------------------------------------------------------------------------------------------
 
 // Rewrites joins by unique keys, and membership, of main into look-ups that kernels do, into `own`, which may be `main` itself, and gives `shapes`
-// what follows from that. `joins` gets the numbers of those joins. False: there are none.
+// what follows from that. `joins` gets the numbers of those joins, `whole` those of them that look among all rows of a table. False: there are none.
 bool find_probes(hir::Program& program, const hir::Function& main, ShapeTable& table, DiagnosticSink& sink,
-                 const Options& options, Shapes& shapes, hir::Function& own, std::vector<uint32_t>& joins);
+                 const Options& options, Shapes& shapes, hir::Function& own, std::vector<uint32_t>& joins,
+                 std::vector<uint32_t>& whole);
 
 // --- dependencies.cpp ---------------------------------------------------------------------------------------------------------
 

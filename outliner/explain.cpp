@@ -214,7 +214,10 @@ Traffic traffic(const Explainer& x, const Kernel& kernel) {
       if (!f.variables[v].is_parameter || is_scalar(table, kernel.shapes[v])) continue;
       if (is_whole(whole, k)) {
         if (builtin == hir::Builtin::index_a) continue;  // counted as the start of the result
-        const hir::Operand& at = e.operands[builtin == hir::Builtin::gpu_probe ? k + e.operands.size() / 2 : k + 1];
+        // A mask of a look-up is read like the last column before it.
+        const hir::Operand& at = e.operands[builtin == hir::Builtin::gpu_probe
+                                                ? std::min(k + e.operands.size() / 2, e.operands.size() - 1)
+                                                : k + 1];
         gathered.insert({v, at.kind == hir::Operand::variable ? kernel.shapes[at.variable_id()] : none<ShapeId>()});
       } else {
         read.insert(v);
@@ -447,7 +450,7 @@ Result<std::string> explain(const hir::Program& program, const SourceManager& so
   if (options.tops) find_group_orders(inlined, main, table, again, shapes, main);
   if (options.lists) find_group_cells(inlined, main, table, again, shapes, main);
   std::vector<uint32_t> probes;
-  if (options.joins) find_probes(inlined, main, table, again, options, shapes, main, probes);
+  if (options.joins) find_probes(inlined, main, table, again, options, shapes, main, probes, probes);
   std::vector<TopDecision> tops;
   if (options.tops) find_tops(inlined, main, table, again, shapes, main, tops);
   std::vector<uint32_t> folds, float_folds;

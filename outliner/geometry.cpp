@@ -238,13 +238,11 @@ std::string_view place_statement(const hir::Program& program, const hir::Functio
       break;
     case ShapeRule::where: node.positional = true; break;
     case ShapeRule::probe: {
-      const size_t columns = e.operands.size() / 2;
+      const size_t left = e.operands.size() / 2;  // the last operand of the left side
       if (is_scalar(table, facts.results[0].shape)) return "a single row is looked up";
-      for (size_t k = 1; k <= columns; ++k) {
-        if (e.operands[k].kind != hir::Operand::variable || e.operands[k + columns].kind != hir::Operand::variable)
-          return "a literal";
-        if (facts.operands[k].shape != facts.operands[1].shape ||
-            facts.operands[k + columns].shape != facts.results[0].shape)
+      for (size_t k = 1; k < e.operands.size(); ++k) {
+        if (e.operands[k].kind != hir::Operand::variable) return "a literal";
+        if (facts.operands[k].shape != (k <= left ? facts.operands[1].shape : facts.results[0].shape))
           return "its operands' sizes are only known at run time";
       }
       node.sync_in = static_cast<uint8_t>(whole_operands(program, e));

@@ -10,13 +10,16 @@
 //   v = index(w, index(r, f))         v = index(u, f), where there is a u = index(w, r)
 //   v = index(w, compress(m, r))      v = compress(m, compress(hit, w))
 //   c = len(r), len(compress(m, r))   as if of such a v, of w = hit
+//   with L = compress(m, k), of a column k of a table, where l is only a place in vectors that m selects, too:
+//   pairs = join_index(@eq, L, R)     row = GPU.probe(n, k, m, R)     so that the table of k may be kept between runs
+//   a = index(compress(m, x), l)      a = index(x, l)
 //   m = member(x, y)                  row = GPU.probe(-1, y, x); m = geq(row, 0)
 //   i = index_of(x, y)                row, hit as for member; i = select(hit, row, len(y))
 //   m = member(x, (a, b, ..))         m = or(eq(x, a), or(eq(x, b), ..)), up to most_alternatives
 // Pairs come by right row, and where no left key repeats there is one at most: the order of rows stays.
 // Row numbers that nothing reads any more are gone: as positions they would keep what they are made with from other kernels.
 // That no key repeats is taken for granted: the build of the table says when it was wrong, a look-up without a table (on the interpreter, or by
-// keys that are too wide) counts as wrong, and the program is then compiled with that join in Options::not_unique (runtime/engine.h). It does not matter where the right rows are only positions at which `index_a` puts
+// keys that are too wide) counts as wrong, and the program is then compiled with that join in Options::not_unique (runtime/engine.h). That it was wrong of all rows of a column, where a mask selects some, is Options::not_whole. It does not matter where the right rows are only positions at which `index_a` puts
 // a single value, as a semi-join of several columns is written. Membership and index_of are right whatever the keys are.
 // Keys are columns of integers, dates and texts, at most six, all rows of which are there: no literals, no single rows.
 // Values are followed by their data objects (shapes.cpp), so that copies and second assignments need no thought.
@@ -72,6 +75,17 @@ struct Join {
   };
   std::vector<Again> again;
   std::vector<StatementId> moved;  // index(right rows, f)
+  // The left side is compress(mask, key), and its rows are only places in other compressions by that mask.
+  struct Whole {
+    Operand mask, key;
+    struct Pick {
+      StatementId at{};  // index(compress(mask, values), left rows)
+      Operand values;
+    };
+    std::vector<Pick> picks;
+    std::vector<size_t> selections;  // places of those compressions
+  };
+  std::optional<Whole> whole;
 };
 
 class JoinFinder : Editing {
@@ -79,7 +93,7 @@ class JoinFinder : Editing {
   JoinFinder(hir::Program& program, const Function& main, const Options& options, Shapes& shapes, ShapeTable& table)
       : Editing(program, shapes, table), main_(main), options_(options) {}
 
-  bool find(DiagnosticSink& sink, Function& own, std::vector<uint32_t>& joins) {
+  bool find(DiagnosticSink& sink, Function& own, std::vector<uint32_t>& joins, std::vector<uint32_t>& whole) {
     if (!read_main(main_)) return false;
     for (size_t place = 0; place < order_.size(); ++place) {
       for (const Value& v : facts(place).results)
@@ -90,8 +104,10 @@ class JoinFinder : Editing {
       const std::optional<Builtin> b = called_builtin(main_, statement(place));
       if (b == Builtin::join_index) {
         Join join{.place = place, .is_join = true, .number = number};
-        if (matches(join) && follow(join) && !excluded(number))
+        if (matches(join) && follow(join) && !is_among(options_.not_unique, number)) {
+          if (!is_among(options_.not_whole, number)) join.whole = of_all_rows(join);
           found_.push_back(std::move(join));
+        }
         ++number;
       } else if (b == Builtin::member || b == Builtin::index_of) {
         Join join{.place = place};
@@ -103,11 +119,16 @@ class JoinFinder : Editing {
     note_names(own);
     for (const Join& join : found_) {
       if (join.number != no_join) joins.push_back(static_cast<uint32_t>(join.number));
+      if (join.whole) whole.push_back(static_cast<uint32_t>(join.number));
       rewrite(own, join);
     }
     // What one join does not need any more, the next may read.
     for (size_t k = found_.size(); k-- > 0;) drop(own, found_[k]);
-    analyse_written(own, found_.front().place, sink);
+    size_t first = found_.front().place;
+    for (const Join& join : found_)
+      if (join.whole)
+        for (size_t place : join.whole->selections) first = std::min(first, place);
+    analyse_written(own, first, sink);
     return true;
   }
 
@@ -117,8 +138,8 @@ class JoinFinder : Editing {
   const Expression& call(size_t place) const {
     return main_.expressions[innermost(main_, statement(place).value)];
   }
-  bool excluded(uint32_t number) const {
-    return std::find(options_.not_unique.begin(), options_.not_unique.end(), number) != options_.not_unique.end();
+  static bool is_among(const std::vector<uint32_t>& numbers, uint32_t number) {
+    return std::find(numbers.begin(), numbers.end(), number) != numbers.end();
   }
   bool gives_variable(size_t place) const {
     const Statement& s = statement(place);
@@ -159,7 +180,7 @@ class JoinFinder : Editing {
       values = facts(made->second).operands.begin();
       count = call(made->second).operands.size();
     }
-    if (count == 0 || count > hir::row(Builtin::gpu_probe).max_arity / 2u) return false;
+    if (count == 0 || count > (hir::row(Builtin::gpu_probe).max_arity - 1u) / 2) return false;
     shape = values[0].shape;
     for (size_t k = 0; k < count; ++k) {
       if (!is_key(operands[k], values[k]) || values[k].shape != shape) return false;
@@ -264,6 +285,58 @@ class JoinFinder : Editing {
   // index_a(x, rows, v) of a single v: rows may stand there more than once.
   bool sets_one_value(const StatementFacts& f) const { return is_scalar(table_, f.operands[2].shape); }
 
+  // compress(m, x) that made the object, neither converted nor of variables that change; its place.
+  std::optional<size_t> compression(ObjectId object) const {
+    const auto made = made_.find(object);
+    if (is_none(object) || made == made_.end()) return {};
+    const size_t place = made->second;
+    if (called_builtin(main_, statement(place)) != Builtin::compress || !gives_variable(place) ||
+        statement(place).value != innermost(main_, statement(place).value))
+      return {};
+    const auto& values = facts(place).operands;
+    for (const Operand& o : call(place).operands)
+      if (o.kind != Operand::variable || writers_of(o.variable_id()) != 1) return {};
+    return is_none(values[0].shape) || values[0].shape != values[1].shape ? std::nullopt : std::optional(place);
+  }
+
+  // The column of a table that some rows of are joined.
+  std::optional<Join::Whole> of_all_rows(const Join& join) const {
+    if (join.left.size() != 1) return {};
+    const auto keys = compression(facts(join.place).operands[call(join.place).operands.size() - 2].object);
+    if (!keys) return {};
+    const auto column = made_.find(facts(*keys).operands[1].object);
+    const Operand key = call(*keys).operands[1], mask = call(*keys).operands[0];
+    const BasicType type = program_.types->basic_of(main_.variables[key.variable_id()].type);
+    if (column == made_.end() || called_builtin(main_, statement(column->second)) != Builtin::column_value ||
+        !(hir::is_calendar(type) || hir::is_integer(type)) || type == BasicType::boolean || type == BasicType::character)
+      return {};
+    Join::Whole whole{.mask = mask, .key = key, .picks = {}, .selections = {*keys}};
+    std::set<ObjectId> rows;  // of the left side
+    for (const auto& [at, side] : join.sides)
+      if (side == 0) rows.insert(shapes_.statements[at].results[0].object);
+    for (size_t at = join.place + 1; at < order_.size() && !rows.empty(); ++at) {
+      const auto& operands = facts(at).operands;
+      for (size_t k = 0; k < operands.size(); ++k) {
+        if (!rows.contains(operands[k].object)) continue;
+        const std::optional<Builtin> reader = called_builtin(main_, statement(at));
+        if (!gives_variable(at)) return {};
+        if (reader == Builtin::len) continue;
+        if (reader == Builtin::index && k == 1) {
+          const auto values = compression(operands[0].object);
+          if (!values || facts(*values).operands[0].object != facts(*keys).operands[0].object) return {};
+          whole.picks.push_back({order_[at], call(*values).operands[1]});
+          whole.selections.push_back(*values);
+        } else if (statement(at).value != innermost(main_, statement(at).value) ||
+                   !(!reader || (reader == Builtin::index && k == 0) || (reader == Builtin::compress && k == 1))) {
+          return {};
+        } else {
+          rows.insert(facts(at).results[0].object);
+        }
+      }
+    }
+    return whole;
+  }
+
   // member(x, y), index_of(x, y)
   bool searches(Join& join) const {
     const Expression& e = call(join.place);
@@ -340,9 +413,16 @@ class JoinFinder : Editing {
     const VariableId row = fresh(f, "row", BasicType::i64);
     InlineVector<Operand, 2> columns;
     // Of a join that keys may repeat in: -2 and less.
-    columns.push_back(integer(join.once ? join.number : -2 - join.number));
-    for (const std::vector<VariableId>* side : {&join.left, &join.right})
-      for (VariableId v : *side) columns.push_back(operand(f, v));
+    columns.push_back(integer(join.once || join.whole ? join.number : -2 - join.number));
+    if (join.whole) {
+      columns.push_back(join.whole->key);
+      columns.push_back(join.whole->mask);
+      for (const Join::Whole::Pick& pick : join.whole->picks)
+        f.expressions[innermost(f, f.statements[pick.at].value)].operands[0] = pick.values;
+    } else {
+      for (VariableId v : join.left) columns.push_back(operand(f, v));
+    }
+    for (VariableId v : join.right) columns.push_back(operand(f, v));
     if (!join.is_join) {
       const ExpressionId inner = innermost(f, f.statements[id].value);
       const bool member = f.expressions[inner].callee.builtin_id == Builtin::member;
@@ -405,6 +485,8 @@ class JoinFinder : Editing {
     for (size_t k = join.moved.size(); k-- > 0;) drop_unread(f, join.moved[k]);
     for (size_t k = join.selections.size(); k-- > 0;) drop_unread(f, join.selections[k]);
     for (const auto& [at, side] : join.sides) drop_unread(f, at);
+    if (join.whole)
+      for (size_t place : join.whole->selections) drop_unread(f, order_[place]);
   }
 
   const Function& main_;
@@ -417,13 +499,14 @@ class JoinFinder : Editing {
 }  // namespace
 
 bool find_probes(hir::Program& program, const Function& main, ShapeTable& table, DiagnosticSink& sink,
-                 const Options& options, Shapes& shapes, Function& own, std::vector<uint32_t>& joins) {
+                 const Options& options, Shapes& shapes, Function& own, std::vector<uint32_t>& joins,
+                 std::vector<uint32_t>& whole) {
   const bool any = std::any_of(main.expressions.begin(), main.expressions.end(), [](const Expression& e) {
     return e.kind == Expression::call && e.callee.kind == hir::FunctionRef::builtin &&
            (e.callee.builtin_id == Builtin::join_index || e.callee.builtin_id == Builtin::member ||
             e.callee.builtin_id == Builtin::index_of);
   });
-  return any && JoinFinder(program, main, options, shapes, table).find(sink, own, joins);
+  return any && JoinFinder(program, main, options, shapes, table).find(sink, own, joins, whole);
 }
 
 }  // namespace rndn::outliner

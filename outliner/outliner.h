@@ -116,6 +116,7 @@ struct Outlined {
   std::vector<Decision> decisions;  // with Options::explain
   // Numbers of the joins that are look-ups: `program` is right only where GPU.probe with one of these numbers finds no key twice.
   std::vector<uint32_t> joins;
+  std::vector<uint32_t> whole_joins;  // of these, those that look among all rows of a table, of which a mask says which count
   // Numbers of the groups that are reductions of kernels: GPU.fold. All of one number stand in one kernel.
   std::vector<uint32_t> folds;
   std::vector<uint32_t> float_folds;  // of these, those that sum floats: `program` is right only where all numbers have parts (GPU.sum_part)
@@ -138,6 +139,7 @@ struct Options {
   bool lists = true;  // calls on the cells of lists that have no kernel become calls on vectors (outliner/lists)
   bool joins = true;  // joins by unique keys and membership become GPU.probe (joins.cpp)
   std::vector<uint32_t> not_unique;  // joins, by number, whose left keys are known to repeat, or to be too wide: they stay
+  std::vector<uint32_t> not_whole;   // joins, by number, with some rows of a table whose keys are not known to differ: no look-up among all rows
   // Numbers that elements are compared with, added to or multiplied by are passed to kernels, so that programs which differ in them share code.
   bool numbers_as_parameters = false;
   bool exact_sums = false;           // sums of floats are an operator's, which takes more bits than kernels do

@@ -55,7 +55,7 @@ Outlined run_once(const hir::Program& program, const Options& options, Diagnosti
     main = &inlined;
     out.flattened = true;
   }
-  if (options.joins && find_probes(out.program, *main, out.shapes, sink, options, shapes, inlined, out.joins))
+  if (options.joins && find_probes(out.program, *main, out.shapes, sink, options, shapes, inlined, out.joins, out.whole_joins))
     main = &inlined;
   std::vector<TopDecision> tops;
   if (options.tops && find_tops(out.program, *main, out.shapes, sink, shapes, inlined, tops)) main = &inlined;

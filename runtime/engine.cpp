@@ -77,6 +77,8 @@ bool Engine::State::evict() {
     item.data = 0;
     item.data_buffer = nullptr;
     item.translated = item.decoded = nullptr;
+    item.rows_by_key = {};
+    item.rows_by_key_buffer = nullptr;
     uploaded.erase(oldest);
     return true;
   }
@@ -501,12 +503,17 @@ Result<std::vector<Value>> Engine::run_whole(Plan& plan, Timings& timings, std::
     return run_whole(plan, timings, printed, kernels, fallbacks, texts_walked);
   }
   // Its results are wrong or not there, and so may be its errors: once more, and from now on, with those joins and groups as the operators that they
-  // are in the program, or sums of floats in integers of as many bits as they need.
-  repeats.insert(repeats.end(), p.compiled.not_unique.begin(), p.compiled.not_unique.end());
+  // are in the program, or sums of floats in integers of as many bits as they need. A join that looked among all rows of a table looks among those
+  // that its mask selects first.
+  std::vector<uint32_t> not_whole = p.compiled.not_whole, not_unique = p.compiled.not_unique;
+  const std::vector<uint32_t>& whole = p.compiled.outlined.whole_joins;
+  for (uint32_t join : repeats)
+    (std::find(whole.begin(), whole.end(), join) != whole.end() ? not_whole : not_unique).push_back(join);
   unfit.insert(unfit.end(), p.compiled.not_folded.begin(), p.compiled.not_folded.end());
   apart.insert(apart.end(), p.compiled.folds_apart.begin(), p.compiled.folds_apart.end());
   ASSIGN_OR_RETURN(Compiled instead, compile_again(p.compiled,
-                                                   {.not_unique = std::move(repeats),
+                                                   {.not_unique = std::move(not_unique),
+                                                    .not_whole = std::move(not_whole),
                                                     .not_folded = std::move(unfit),
                                                     .folds_apart = std::move(apart),
                                                     .exact_sums = unsure || p.compiled.exact_sums},

@@ -189,6 +189,9 @@ struct Lookup {
   std::vector<uint64_t> words;
 };
 
+// Possible keys of so many rows up to which a table of rows by key has a slot for each.
+uint64_t most_direct_slots(uint64_t rows);
+
 struct JoinCondition {  // left[`left`] compare right[`right`]
   Compare compare{};
   uint32_t left = 0, right = 0;

@@ -90,6 +90,8 @@ struct KernelEncodings {
   // Where a block has the entries of its one sink: in shared memory of the code's size, or of a size that the launch gives,
   // with copies of those that come first beside them or not.
   enum Table : uint8_t { usual, large, large_and_hot } table = usual;
+  // Per look-up 1 + the form of its table (lookup::Form), of fewer than 2^31 rows; 0: it is told at the launch.
+  std::vector<uint8_t> lookups;
   bool operator==(const KernelEncodings&) const = default;
 };
 
@@ -110,6 +112,7 @@ struct KernelCode {
     std::vector<uint32_t> columns;  // kernel parameters
     std::optional<int64_t> join;    // its number (outliner::Outlined::joins); none: membership
     bool once = false;              // it relies on it that no key repeats
+    bool masked = false;            // among all rows, of which a mask says which count
   };
   std::vector<Lookup> lookups;
   // Groups that the kernel reduces: tables of all entries that there may be, which it is given with every byte of a result at `fill`.

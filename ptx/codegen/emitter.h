@@ -108,7 +108,7 @@ inline Marks marks(size_t n) {
 }
 
 // Of one call.
-inline constexpr uint32_t most_arguments = 13;
+inline constexpr uint32_t most_arguments = 14;
 using Arguments = InlineVector<Element, most_arguments>;
 using ArgumentTypes = InlineVector<BasicType, most_arguments>;
 
@@ -201,8 +201,12 @@ struct Lookup {
   std::vector<hir::VariableId> columns;        // of the left side
   std::vector<Stored> stored;                  // of theirs
   std::vector<ptx::ParameterOf<U64>> data;     // of theirs
+  std::optional<hir::VariableId> mask;         // which rows of the left side count
+  Stored mask_stored;
+  ptx::ParameterOf<U64> mask_data;
   std::vector<ptx::ParameterOf<U64>> words;    // ptx/lookup/lookup.h
   Reg<U32> count;                              // of its slots
+  uint8_t known = 0;                           // KernelEncodings::lookups
   void load(Builder& b);
   bool is_hashed() const { return columns.size() > lookup::most_shifted; }
 };

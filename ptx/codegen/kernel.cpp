@@ -176,6 +176,14 @@ void scatter(Emitter& e, const Step& step, const Element& at, const Element& val
 
 }  // namespace
 
+// geq(GPU.probe(..), 0)
+static bool asks_for_a_row(const Emitter& e, const Step& step, const Arguments& arguments) {
+  return arguments[0].low.valid() && arguments[1].immediate() && arguments[1].value.value == 0 &&
+         e.definitions[step.operands[0].id] == 1 && std::any_of(e.steps.begin(), e.steps.end(), [&](const Step& s) {
+           return s.call && s.builtin == Builtin::gpu_probe && s.casts.empty() && index(s.target) == step.operands[0].id;
+         });
+}
+
 void run_step(Emitter& e, const Step& step) {
   Arguments arguments;
   for (size_t k = 0; k < step.operands.size(); ++k)
@@ -212,6 +220,12 @@ void run_step(Emitter& e, const Step& step) {
         x = look_up(e, lookup_of(e, step), {&item, 1})[0];
         break;
       }
+      case Builtin::geq:
+        if (asks_for_a_row(e, step, arguments))
+          x = {BasicType::boolean, Builder::use(e.b.setp(ptx::Compare::ne, arguments[0].low, -1)), arguments[0].mask};
+        else
+          x = element_wise(e, step.builtin, arguments, step.result, index(step.id));
+        break;
       case Builtin::index_or: {
         Reg<Pred> outside;
         const Element found = gather(e, step.operands[0].variable_id(), arguments[1], index(step.id), &outside);
@@ -366,6 +380,10 @@ void declare_parameters(Emitter& e, std::vector<std::pair<ptx::ParameterOf<U64>,
   for (size_t l = 0; l < e.lookups.size(); ++l) {
     Lookup& lookup = e.lookups[l];
     for (uint32_t k : e.code.lookups[l].columns) lookup.data.push_back(data[k].first);
+    if (lookup.mask) {
+      const auto& parameters = e.function.parameters;
+      lookup.mask_data = data[static_cast<size_t>(std::find(parameters.begin(), parameters.end(), *lookup.mask) - parameters.begin())].first;
+    }
     for (uint32_t w = 0; w < word_count(lookup); ++w) {
       lookup.words.push_back(
           declare(ParameterRole::lookup, static_cast<uint32_t>(l), BasicType::i64, "lookup" + std::to_string(w) + "_"));

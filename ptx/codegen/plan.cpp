@@ -211,6 +211,7 @@ bool plan_steps(Emitter& e) {
   for (VariableId v : e.function.parameters)
     e.low[index(v)] = encodings::find(e.stored(v)).holds_low(e.type_of(v), e.stored(v));
   for (const Step& s : e.steps) {
+    if (s.call && s.builtin == Builtin::gpu_probe && s.casts.empty()) e.low[index(s.target)] = true;
     const bool copies = !s.call || s.builtin == Builtin::index, selects = s.call && s.builtin == Builtin::compress;
     if (!s.casts.empty() || (!copies && !selects)) continue;
     const hir::Operand& from = s.operands[selects ? 1 : 0];

@@ -1,10 +1,11 @@
-// GPU.probe: the first row of a table with an item's key, or -1.
+// GPU.probe: the first row of a table with an item's key, or -1; with a mask, -1 also where that row's is 0.
 //
 // The table is filled before the launch (libraries/operators/joins/join_table.cpp); ptx/lookup says what it is like. Which form
-// it has is known at the launch, so that it is a uniform branch; its words are parameters, which take no registers. The items
-// that are looked up side by side send their first loads together; a warp waits once for all of them. Keys are made in 64 bits
-// whatever the columns' types are.
-// Cost: one access of 4 or 8 bytes per item where no other key is in the way, one more per column for keys beyond 32 bits.
+// it has the code is for (KernelEncodings), or it is known at the launch, so that it is a uniform branch; its words are parameters, which take no registers. The items
+// that are looked up side by side send their first loads together; a warp waits once for all of them. Keys are made in 64 bits,
+// or in 32 where a key is one column of at most 32 bits on both sides.
+// Cost: one access of 4 or 8 bytes per item where no other key is in the way, none where keys ascend by one; one more per column for
+// keys beyond 32 bits, and one of the mask.
 // Leaves out: keys of up to three columns beyond 64 bits, for which no table is made.
 #include <algorithm>
 
@@ -21,14 +22,27 @@ using ptx::LabelId;
 namespace {
 
 struct Key {
-  std::vector<Reg<S64>> elements;  // of the columns
+  std::vector<Reg<S64>> elements;  // of the columns; none: the key is narrow
   Reg<U64> value;
+  Reg<U32> narrow;  // what there is of the key when both sides have at most 32 bits
   Reg<Pred> valid;
 };
+
+bool is_narrow(const Emitter& e, const Lookup& lookup, const ProbeItem& item) {
+  const auto fits = [](BasicType t) { return !hir::is_text(t) && rep_of(t) == Rep::s32; };
+  return lookup.columns.size() == 1 && fits(e.type_of(lookup.columns[0])) && fits(item.key[0].type);
+}
 
 Key make_key(Emitter& e, const Lookup& lookup, const ProbeItem& item) {
   Builder& b = e.b;
   Key key;
+  if (is_narrow(e, lookup, item)) {  // what is less than the least number wraps around, and beyond the span
+    const auto word = [&](uint32_t w) { return b.cvt<U32>(b.ld_param(lookup.words[lookup::columns + w])); };
+    key.narrow = b.sub(Builder::as<U32>(reg<S32>(in_register(e, item.key[0]))), word(lookup::least));
+    key.valid = item.wanted.valid() ? b.setp(Compare::le, Combine::and_, key.narrow, word(lookup::span), item.wanted)
+                                    : b.setp(Compare::le, key.narrow, word(lookup::span));
+    return key;
+  }
   for (size_t c = 0; c < lookup.columns.size(); ++c) {
     const auto word = [&](uint32_t w) { return b.ld_param(lookup.words[lookup::columns + lookup::per_column * c + w]); };
     key.elements.push_back(reg<S64>(in_register(e, convert(e, item.key[c], BasicType::i64))));
@@ -58,25 +72,76 @@ Reg<Pred> same_elements(Emitter& e, const Lookup& lookup, Reg<U32> row, const Ke
   return same;
 }
 
+Reg<U32> number_of(Builder& b, const Key& key) { return key.narrow.valid() ? key.narrow : b.cvt<U32>(key.value); }
+
+Reg<Pred> load_mask(Emitter& e, const Lookup& lookup, Reg<U32> row, Reg<Pred> there) {
+  return reg<Pred>(in_register(
+      e, load_where(e, BasicType::boolean, lookup.mask_stored, e.b.ld_param(lookup.mask_data), row, there)));
+}
+
+// In a table without slots, or a direct one, which the code is for. Rows have 32 bits, -1 among them.
+std::vector<Element> look_up_known(Emitter& e, const Lookup& lookup, std::span<const ProbeItem> items,
+                                   const std::vector<Key>& keys) {
+  Builder& b = e.b;
+  std::vector<Reg<U32>> rows;
+  std::vector<Reg<Pred>> there;
+  for (const Key& key : keys) {
+    rows.push_back(number_of(b, key));
+    there.push_back(key.valid);
+  }
+  if (lookup.known == 1 + lookup::direct) {
+    Reg<U64> slots = b.ld_param(lookup.words[lookup::slots]);
+    for (size_t k = 0; k < keys.size(); ++k) {
+      const Address at(b.mad_wide(rows[k], 4u, slots));
+      rows[k] = b.constant<U32>(0);
+      b.when(there[k]).ld<U32>(Space::global, at, rows[k]);
+    }
+    for (size_t k = 0; k < keys.size(); ++k) {
+      there[k] = b.setp(Compare::ne, rows[k], 0);
+      rows[k] = b.not_(rows[k]);
+    }
+  }
+  if (lookup.mask)
+    for (size_t k = 0; k < keys.size(); ++k) there[k] = load_mask(e, lookup, rows[k], there[k]);
+  std::vector<Element> out;
+  for (size_t k = 0; k < keys.size(); ++k) {
+    const Reg<S32> row = Builder::as<S32>(b.selp<U32>(rows[k], ~0u, there[k]));
+    out.push_back(element(BasicType::i64, b.cvt<S64>(row), items[k].mask));
+    out.back().low = row;
+  }
+  return out;
+}
+
 }  // namespace
 
 void Lookup::load(Builder& b) {
-  count = b.ld<U32>(Space::global, Address(b.ld_param(words[lookup::control]), lookup::control_slots));
+  if (known) return;
+  count = b.constant<U32>(0);
+  const Address slots_in_use(b.ld_param(words[lookup::control]), lookup::control_slots);
+  b.when(b.setp(Compare::ne, b.ld_param(words[lookup::form]), uint64_t{lookup::ascending}))
+      .ld<U32>(Space::global, slots_in_use, count);
 }
 
 std::vector<Element> look_up(Emitter& e, const Lookup& lookup, std::span<const ProbeItem> items) {
   Builder& b = e.b;
   std::vector<Key> keys;
   for (const ProbeItem& item : items) keys.push_back(make_key(e, lookup, item));
+  if (lookup.known) return look_up_known(e, lookup, items, keys);
   std::vector<Reg<U32>> marks;  // ~row, or 0
   for (size_t k = 0; k < keys.size(); ++k) marks.push_back(b.constant<U32>(0));
   const LabelId hashed = b.label(), done = b.label();
   Reg<U64> slots = b.mov(b.ld_param(lookup.words[lookup::slots])), form;
   if (!lookup.is_hashed()) {
+    const LabelId tables = b.label();
     form = b.mov(b.ld_param(lookup.words[lookup::form]));
+    b.when(b.setp(Compare::ne, form, uint64_t{lookup::ascending})).bra_uni(tables);
+    for (size_t k = 0; k < keys.size(); ++k)
+      b.selp<U32>(b.not_(number_of(b, keys[k])), 0u, keys[k].valid, marks[k]);
+    b.bra_uni(done);
+    b.bind(tables);
     b.when(b.setp(Compare::ne, form, uint64_t{lookup::direct})).bra_uni(hashed);
     for (size_t k = 0; k < keys.size(); ++k) {
-      const Address at(b.mad_wide(b.cvt<U32>(keys[k].value), 4u, slots));
+      const Address at(b.mad_wide(number_of(b, keys[k]), 4u, slots));
       b.when(keys[k].valid).ld<U32>(Space::global, at, marks[k]);
     }
     b.bra_uni(done);
@@ -85,8 +150,9 @@ std::vector<Element> look_up(Emitter& e, const Lookup& lookup, std::span<const P
   std::vector<Reg<U32>> places, tags;
   std::vector<Reg<U64>> found;
   for (const Key& key : keys) {
-    places.push_back(lookup::place_of(b, lookup::hash(b, key.value), lookup.count));
-    tags.push_back(lookup::tag(b, key.value));
+    const bool narrow = key.narrow.valid();
+    places.push_back(lookup::place_of(b, narrow ? lookup::hash(b, key.narrow) : lookup::hash(b, key.value), lookup.count));
+    tags.push_back(narrow ? key.narrow : lookup::tag(b, key.value));
     found.push_back(b.constant<U64>(0));
     const Address at(b.mad_wide(places.back(), 8u, slots));
     b.when(key.valid).ld<U64>(Space::global, at, found.back());
@@ -97,8 +163,12 @@ std::vector<Element> look_up(Emitter& e, const Lookup& lookup, std::span<const P
     b.when(b.setp(Compare::eq, found[k], 0)).bra(ends);
     auto [mark, its_tag] = b.unpack(found[k]);
     b.when(b.setp(Compare::ne, its_tag, tags[k])).bra(other);
-    if (form.valid()) b.when(b.setp(Compare::eq, form, uint64_t{lookup::exact})).bra(ends);
-    b.when(same_elements(e, lookup, b.not_(mark), keys[k])).bra(ends);
+    if (keys[k].narrow.valid()) {  // its own tag
+      b.bra(ends);
+    } else {
+      if (form.valid()) b.when(b.setp(Compare::eq, form, uint64_t{lookup::exact})).bra(ends);
+      b.when(same_elements(e, lookup, b.not_(mark), keys[k])).bra(ends);
+    }
     b.bind(other);
     lookup::next_place(b, places[k], lookup.count);
     const Address at(b.mad_wide(places[k], 8u, slots));
@@ -108,18 +178,21 @@ std::vector<Element> look_up(Emitter& e, const Lookup& lookup, std::span<const P
     b.cvt<U32>(found[k], marks[k]);
   }
   b.bind(done);
+  std::vector<Reg<Pred>> there;
+  for (size_t k = 0; k < keys.size(); ++k) there.push_back(b.setp(Compare::ne, marks[k], 0));
+  if (lookup.mask)
+    for (size_t k = 0; k < keys.size(); ++k) there[k] = load_mask(e, lookup, b.not_(marks[k]), there[k]);
   std::vector<Element> rows;
   for (size_t k = 0; k < keys.size(); ++k) {
     Reg<S64> row = Builder::as<S64>(b.cvt<U64>(b.not_(marks[k])));
-    rows.push_back(element(BasicType::i64, b.selp(row, -1, b.setp(Compare::ne, marks[k], 0)), items[k].mask));
+    rows.push_back(element(BasicType::i64, b.selp(row, -1, there[k]), items[k].mask));
   }
   return rows;
 }
 
 ProbeItem probe_item(Emitter& e, const Step& step) {
   ProbeItem item;
-  const size_t columns = step.operands.size() / 2;
-  for (size_t k = columns + 1; k <= 2 * columns; ++k) {
+  for (size_t k = step.operands.size() / 2 + 1; k < step.operands.size(); ++k) {
     item.key.push_back(operand_element(e, step.operands[k]));
     item.mask = both(e, item.mask, item.key.back().mask);
   }
@@ -137,10 +210,17 @@ void plan_lookup(Emitter& e, const Step& step) {
   Lookup lookup{.step = step.id};
   KernelCode::Lookup code;
   const auto& parameters = e.function.parameters;
+  const size_t columns = (step.operands.size() - 1) / 2;
   for (size_t k = 1; k <= step.operands.size() / 2; ++k) {
     const hir::VariableId v = step.operands[k].variable_id();
     const auto at = std::find(parameters.begin(), parameters.end(), v);
     if (at == parameters.end()) return refuse(e, "a look-up in what the kernel makes", step.id);
+    if (k > columns) {
+      lookup.mask = v;
+      lookup.mask_stored = e.stored(v);
+      code.masked = true;
+      break;
+    }
     lookup.columns.push_back(v);
     lookup.stored.push_back(e.stored(v));
     code.columns.push_back(static_cast<uint32_t>(at - parameters.begin()));
@@ -150,6 +230,7 @@ void plan_lookup(Emitter& e, const Step& step) {
     code.once = number->front() >= 0;
     code.join = code.once ? number->front() : -2 - number->front();
   }
+  if (e.lookups.size() < e.encodings.lookups.size()) lookup.known = e.encodings.lookups[e.lookups.size()];
   e.lookups.push_back(std::move(lookup));
   e.code.lookups.push_back(std::move(code));
 }

@@ -1,12 +1,13 @@
 // Tables of rows by key: what the kernels that fill them (libraries/operators/joins) and the kernels
 // that ask them (there, and ptx/codegen) agree on.
 //
-// A table has one row per key, the smallest, in one of three forms:
+// A table has one row per key, the smallest, in one of four forms:
 //   direct    slots: u32 per key: ~row, or 0
 //   exact     slots: u64, {tag, ~row} with the tag in the high half, or 0; from
 //             place_of(hash(key), count) on, at most half of them taken. Keys are below 2^32 and
 //             their own tags
 //   compared  the same for wider keys, which are compared through the columns where tags agree
+//   ascending no slots: the key of a row is its number, for one column whose elements ascend by one
 // A key of several columns is their contributions, element - least: up to three are shifted together,
 // of more the key is a hash, and the table is compared. An element whose contribution exceeds the
 // column's span is in no row.
@@ -18,7 +19,7 @@
 
 namespace rndn::lookup {
 
-enum Form : uint64_t { direct, exact, compared };
+enum Form : uint64_t { direct, exact, compared, ascending };
 
 // What a kernel that asks a table gets: these words, then three per column of the key.
 enum Word : uint32_t { slots, control, form, columns };

@@ -44,6 +44,7 @@ struct Forecast {
   std::vector<codegen::KernelEncodings> forms;  // per kernel: how the elements that it gets and gives will lie
   std::vector<uint32_t> not_folded;             // groups that will be no folds
   std::vector<uint32_t> folds_apart;            // folds that will stand apart (outliner::Options)
+  std::vector<uint32_t> not_whole;              // joins among all rows of a column whose elements may repeat
 };
 struct Compiled;
 
@@ -89,6 +90,7 @@ struct Compiled {
   CompileOptions options;             // that it was made with
   bool exact_sums = false;            // no kernel sums floats (outliner::Options)
   std::vector<uint32_t> not_unique;  // joins whose left keys are known to repeat (outliner::Options)
+  std::vector<uint32_t> not_whole;   // joins that are not among all rows of a table (outliner::Options)
   std::vector<uint32_t> not_folded;  // groups that are known to be no folds
   std::vector<codegen::KernelEncodings> forms;  // per kernel, what its code is for; none: all plain
   std::vector<uint32_t> folds_apart;            // folds that stand apart
@@ -101,7 +103,7 @@ Result<Compiled> compile(FileId file, const SourceManager& sources, const Compil
 
 // What a run has found out that its program is to be compiled with: numbers and more of them than before (outliner::Options).
 struct Findings {
-  std::vector<uint32_t> not_unique, not_folded, folds_apart;
+  std::vector<uint32_t> not_unique, not_whole, not_folded, folds_apart;
   bool exact_sums = false;
 };
 

@@ -92,4 +92,12 @@ ItemPtr enumeration_item(std::shared_ptr<const data::Column> foreign, std::share
 
 operators::Type type_on_device(hir::BasicType type) { return *operators::type_of(type, {}); }
 
+bool has_different_elements(const Item& v) {
+  if (v.kind != Item::vector || !v.column || v.foreign_rows || v.lifetime != Item::of_engine || !v.exact ||
+      !(hir::is_integer(v.type) || hir::is_calendar(v.type)) || hir::is_wide(v.type))
+    return false;
+  const data::Statistics& s = v.column->statistics;
+  return v.column->rows == 0 || (s.known && (s.unique || s.dense));
+}
+
 }  // namespace rndn::runtime

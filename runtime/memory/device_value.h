@@ -61,6 +61,9 @@ struct Item {
   BufferPtr offsets_buffer;
   ItemPtr decoded;     // the same in the plain form, once that was asked for
   ItemPtr translated;  // text: the same in another domain, the last that was asked for
+  // A column whose elements are all different: its rows by them, once a kernel asked (run/lookups.cpp).
+  operators::Lookup rows_by_key;
+  BufferPtr rows_by_key_buffer;
   struct Piece {
     std::pair<uint64_t, uint64_t> range;  // first byte from 0, bytes
     ItemPtr item;
@@ -83,6 +86,9 @@ ItemPtr enumeration_item(std::shared_ptr<const data::Column> foreign, std::share
 ItemPtr parts_item(Item::Kind kind, std::vector<ItemPtr> parts);
 // What holds for the elements of a column: of the stored integers, dictionary codes and row numbers.
 Bounds bounds_of(const data::Column& column);
+
+// A column of integers or times of which the host knows that no two elements are equal.
+bool has_different_elements(const Item& v);
 
 // Bytes of so many elements of the vector on the device.
 inline uint64_t device_bytes(const Item& v, uint64_t elements) {

@@ -64,9 +64,9 @@ TextClasses text_classes(const hir::Program& program, const hir::Function& f) {
     };
     if (e.kind == hir::Expression::call && e.callee.kind == hir::FunctionRef::builtin &&
         e.callee.builtin_id == Builtin::gpu_probe) {  // a column of the left side is compared with its own on the right
-      for (size_t k = 1, columns = e.operands.size() / 2; k <= columns; ++k) {
+      for (size_t k = 1; k <= (e.operands.size() - 1) / 2; ++k) {
         first = UINT32_MAX;
-        for (const hir::Operand& o : {e.operands[k], e.operands[k + columns]})
+        for (const hir::Operand& o : {e.operands[k], e.operands[k + e.operands.size() / 2]})
           if (o.kind == hir::Operand::variable) join(o.id);
         if (first != UINT32_MAX) compared.push_back(first), among_rows.push_back(first);
       }

@@ -138,15 +138,15 @@ Result<Value> index_of(Context&, Arguments a) {
   return make<int64_t>(BasicType::i64, first_rows(x, y, {&type, 1}, static_cast<int64_t>(y[0].size)));
 }
 
-// GPU.probe(number, left columns.., right columns..): per row on the right the first equal one on the left, or -1.
+// GPU.probe(number, left columns.., right columns..): per row on the right the first equal one on the left, or -1. With a mask
+// between them: -1 where that row's mask is 0.
 Result<Value> probe(Context&, Arguments a) {
-  const size_t columns = a.size() / 2;
-  if (a.size() % 2 == 0) return input_error("`GPU.probe` expects as many columns on the left as on the right");
+  const size_t columns = (a.size() - 1) / 2, first_right = a.size() / 2;
   std::vector<Value> left, right;
   std::vector<BasicType> types;
   for (size_t k = 1; k <= columns; ++k) {
     ASSIGN_OR_RETURN(const std::vector<Value> x, key_columns("GPU.probe", a[k]));
-    ASSIGN_OR_RETURN(const std::vector<Value> y, key_columns("GPU.probe", a[k + columns]));
+    ASSIGN_OR_RETURN(const std::vector<Value> y, key_columns("GPU.probe", a[k + first_right]));
     if (x.size() != 1 || y.size() != 1) return input_error("`GPU.probe` expects vectors");
     ASSIGN_OR_RETURN(const BasicType type, common_type("GPU.probe", x[0], y[0]));
     if (k > 1 && (x[0].size != left[0].size || y[0].size != right[0].size))
@@ -155,7 +155,15 @@ Result<Value> probe(Context&, Arguments a) {
     right.push_back(y[0]);
     types.push_back(type);
   }
-  return make<int64_t>(BasicType::i64, first_rows(right, left, types, -1));
+  std::vector<int64_t> rows = first_rows(right, left, types, -1);
+  if (first_right > columns) {
+    const Value& mask = a[first_right];
+    if (mask.kind != Value::vector || mask.type != BasicType::boolean || mask.size != left[0].size)
+      return input_error("the mask of `GPU.probe` is no mask of the left side");
+    for (int64_t& row : rows)
+      if (row >= 0 && !mask.as<uint8_t>()[row]) row = -1;
+  }
+  return make<int64_t>(BasicType::i64, std::move(rows));
 }
 
 enum class Predicate { eq, neq, lt, gt, leq, geq };

@@ -206,7 +206,7 @@ class Run {
   bool is_better_apart(const codegen::KernelCode::Sink& sink, const FoldInput& in) const;
   Result<void> fold_apart(int64_t number);
   codegen::KernelEncodings forms_of(const Step& s, std::span<const ItemPtr> inputs, std::span<const ItemPtr> outputs,
-                                    std::span<const FoldWay> ways) const;
+                                    std::span<const FoldWay> ways, std::vector<uint8_t> lookups) const;
   // Its results, as empty tables.
   Result<void> fold_tables(const codegen::KernelCode::Sink& sink, const hir::Function& f, FoldWay& way,
                            std::vector<ItemPtr>& outputs);
@@ -228,6 +228,10 @@ class Run {
   // The words of the table that a kernel asks for, which is filled once for all kernels of the run. Null: there is none for such keys.
   Result<const operators::Lookup*> lookup_table(const codegen::KernelCode::Lookup& wanted, std::span<const ItemPtr> given,
                                                 std::span<const ItemPtr> inputs);
+  // codegen::KernelEncodings::lookups, of that table; without one, what it is expected to be.
+  static uint8_t kept_form(const codegen::KernelCode::Lookup& wanted, const Item& column, const operators::Lookup* table);
+  // The same of a column whose elements are all different.
+  Result<const operators::Lookup*> kept_table(const ItemPtr& column);
   // Gives the memory of tables back whose columns nothing holds any more.
   void drop_lookups();
 

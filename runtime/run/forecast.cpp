@@ -1,6 +1,6 @@
 // What a run will do, told from the columns that it reads, before its kernels have machine code: in
 // which forms their elements will lie, which is what their code hangs on, and which groups will be
-// no folds. So a first run has its kernels assembled side by side, in one module, and only those
+// no folds, and which joins look among rows whose keys may repeat. So a first run has its kernels assembled side by side, in one module, and only those
 // that it launches.
 //
 // In: a program whose kernels have PTX for plain elements, columns that are in memory. Out: a
@@ -198,6 +198,12 @@ bool Run::forecast_launch(const Step& s, Forecast& found, bool& sure) {
     if (!is_for_kernels(*slots_[slot])) return false;
     inputs.push_back(as_sent(slots_[slot]));
   }
+  std::vector<uint8_t> tables;
+  for (const codegen::KernelCode::Lookup& l : code.lookups) {
+    const Item& column = *slots_[s.inputs[l.columns[0]]];
+    if (l.masked && l.join && !has_different_elements(column)) found.not_whole.push_back(static_cast<uint32_t>(*l.join));
+    tables.push_back(kept_form(l, column, nullptr));
+  }
   std::vector<DomainPtr> domains;
   sure &= expect_domains(plan_.kernels[s.kernel].texts, f, inputs, domains);
   const auto launched = geometry(kernel, code, f, inputs, 1);
@@ -248,7 +254,7 @@ bool Run::forecast_launch(const Step& s, Forecast& found, bool& sure) {
   }
   set_bounds(f, bounds, outputs);
   set_domains(plan_.kernels[s.kernel].texts, f, domains, outputs);
-  codegen::KernelEncodings key = forms_of(s, inputs, outputs, ways);
+  codegen::KernelEncodings key = forms_of(s, inputs, outputs, ways, std::move(tables));
   if (codegen::KernelEncodings& first = found.forms[s.kernel]; first == codegen::KernelEncodings{})
     first = std::move(key);
   for (size_t i = 0; i < s.outputs.size(); ++i) assign(s.outputs[i], outputs[i]);

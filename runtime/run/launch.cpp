@@ -324,7 +324,8 @@ encodings::Stored form_of_result(const Item& v) {
 
 // How the elements of a launch lie; sets the forms of its results.
 codegen::KernelEncodings Run::forms_of(const Step& s, std::span<const ItemPtr> inputs,
-                                       std::span<const ItemPtr> outputs, std::span<const FoldWay> ways) const {
+                                       std::span<const ItemPtr> outputs, std::span<const FoldWay> ways,
+                                       std::vector<uint8_t> lookups) const {
   const codegen::KernelCode& code = plan_.compiled.code.kernels[s.kernel];
   codegen::KernelEncodings key;
   for (const ItemPtr& input : inputs) key.parameters.push_back(elements_of(*input).stored);
@@ -338,6 +339,8 @@ codegen::KernelEncodings Run::forms_of(const Step& s, std::span<const ItemPtr> i
     key.hashed.push_back(way.key_word);
     if (way.large_bytes > 0) key.table = way.table;
   }
+  key.lookups = std::move(lookups);
+  while (!key.lookups.empty() && key.lookups.back() == 0) key.lookups.pop_back();
   for (std::vector<encodings::Stored>* forms : {&key.parameters, &key.results})
     while (!forms->empty() && forms->back() == encodings::Stored{}) forms->pop_back();
   while (!key.hashed.empty() && key.hashed.back().empty()) key.hashed.pop_back();
@@ -478,10 +481,12 @@ Result<void> Run::launch(const Step& s) {
       RETURN_IF_ERROR(to_device(inputs[i]));
   }
   std::vector<std::vector<uint64_t>> tables;
+  std::vector<uint8_t> table_forms;
   for (const codegen::KernelCode::Lookup& l : common.lookups) {
     ASSIGN_OR_RETURN(const operators::Lookup* table, lookup_table(l, given, inputs));
     if (!table) return fall_back(s, "it looks up keys of more than 64 bits");
     tables.push_back(table->words);
+    table_forms.push_back(kept_form(l, *inputs[l.columns[0]], table));
   }
   ASSIGN_OR_RETURN(Geometry g, geometry(kernel, common, f, inputs, state.variants[0]->resident_blocks));
   const std::vector<VariableBounds> bounds = bounds_in(program(), f, g.elements, inputs);
@@ -516,7 +521,7 @@ Result<void> Run::launch(const Step& s) {
   }
   set_bounds(f, bounds, outputs);
   set_domains(state.texts, f, domains, outputs);
-  codegen::KernelEncodings forms = forms_of(s, inputs, outputs, ways);
+  codegen::KernelEncodings forms = forms_of(s, inputs, outputs, ways, std::move(table_forms));
   for (size_t i = 0; i < outputs.size(); ++i)
     if (!outputs[i]->data && !elements_of(*outputs[i]).data) RETURN_IF_ERROR(allocate_output(s, i, *outputs[i]));
   ASSIGN_OR_RETURN(KernelVariant* const variant, this->variant(s, std::move(forms)));

@@ -1,14 +1,70 @@
 // Tables of rows by key, which kernels ask (ptx/lookup/lookup.h): filled by the library before the first kernel that asks, and
 // kept as long as the run holds their columns. No wait: whether keys repeat that must not is a word of the plan's, which is read
 // with the results.
+// Of a column whose elements are all different, as the host knows, the table is a part of the column on the device: it serves
+// all runs that read this column, and goes when the column goes, for want of memory or since there is another one in its place.
+// A column whose elements ascend by one needs none.
+// Left out: kept tables of several columns, and of texts, whose codes differ from domain to domain.
 #include <algorithm>
 
+#include "ptx/lookup/lookup.h"
 #include "runtime/run/execution.h"
 
 namespace rndn::runtime {
 
+namespace {
+
+// What a table that outlives the run lies in.
+class KeptMemory final : public operators::Memory {
+ public:
+  explicit KeptMemory(Arena& arena) : arena_(arena) {}
+  Result<device::Address> temporary(uint64_t bytes) override {
+    if (buffer) return Error{Fault::internal, "a table of rows by key in more than one piece"};
+    ASSIGN_OR_RETURN(buffer, arena_.allocate(bytes));
+    return buffer->address;
+  }
+  Result<device::Address> result(uint64_t bytes) override { return temporary(bytes); }
+  Result<device::Mapped> mapped(uint64_t) override {
+    return Error{Fault::internal, "a table of rows by key asks for memory of the host"};
+  }
+  BufferPtr buffer;
+
+ private:
+  Arena& arena_;
+};
+
+}  // namespace
+
+uint8_t Run::kept_form(const codegen::KernelCode::Lookup& wanted, const Item& v, const operators::Lookup* table) {
+  if (wanted.columns.size() != 1 || !has_different_elements(v) || v.column->rows == 0 || v.column->rows >> 31 != 0) return 0;
+  const data::Statistics& s = v.column->statistics;
+  const uint64_t span = static_cast<uint64_t>(s.max) - static_cast<uint64_t>(s.min);
+  uint64_t form = s.dense && s.sorted ? lookup::ascending : span < operators::most_direct_slots(v.column->rows) ? lookup::direct : lookup::exact;
+  if (table) form = table->words[lookup::form];
+  return form == lookup::ascending || form == lookup::direct ? static_cast<uint8_t>(1 + form) : 0;
+}
+
+Result<const operators::Lookup*> Run::kept_table(const ItemPtr& column) {
+  Item& v = *column;
+  const data::Statistics& s = v.column->statistics;
+  if (v.rows_by_key.words.empty() && s.known && s.dense && s.sorted) {
+    v.rows_by_key.words = {0, 0, lookup::ascending, static_cast<uint64_t>(s.min), v.column->rows - 1, 0};
+  } else if (v.rows_by_key.words.empty()) {
+    ASSIGN_OR_RETURN(const operators::Vector keys, this->column(column));
+    KeptMemory memory(engine_.kept);
+    auto scope = timings_.measure(library_phase(), "lookup");
+    ASSIGN_OR_RETURN(v.rows_by_key, sql_->lookup_table({&keys, 1}, 0, memory));
+    v.rows_by_key_buffer = std::move(memory.buffer);
+    note_library_launches();
+  }
+  if (recording_ && v.rows_by_key_buffer) held_.push_back(v.rows_by_key_buffer);
+  return &v.rows_by_key;
+}
+
 Result<const operators::Lookup*> Run::lookup_table(const codegen::KernelCode::Lookup& wanted,
                                                    std::span<const ItemPtr> given, std::span<const ItemPtr> inputs) {
+  if (wanted.columns.size() == 1 && has_different_elements(*inputs[wanted.columns[0]]))
+    return kept_table(inputs[wanted.columns[0]]);
   Table table{.join = wanted.join};
   for (uint32_t k : wanted.columns) {
     table.columns.push_back(given[k]);
@@ -24,6 +80,7 @@ Result<const operators::Lookup*> Run::lookup_table(const codegen::KernelCode::Lo
   table.memory = std::make_unique<OperatorMemory>(*this, engine_.buffers);
   const bool known_join =
       wanted.join && plan_.repeats && 8 * static_cast<uint64_t>(*wanted.join) < plan_.repeats->bytes;
+  if (wanted.masked && known_join) static_cast<uint64_t*>(plan_.repeats->host)[*wanted.join] = 1;
   const device::Address repeats = known_join && wanted.once ? plan_.repeats->address + 8 * static_cast<uint64_t>(*wanted.join) : 0;
   {
     auto scope = timings_.measure(library_phase(), "lookup");

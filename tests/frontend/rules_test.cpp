@@ -156,6 +156,8 @@ TEST(Rules, ResultTypes) {
       {"a:date, b:i32", "@GPU.probe(0:i64, b, a, b, a)", "i64"},
       {"a:date, b:i32", "@GPU.probe(0:i64, b, a, a, b)", "error"},
       {"a:date, b:i32", "@GPU.probe(0:i64, b, a, b)", "error"},
+      {"a:date, b:i32, m:bool", "@GPU.probe(0:i64, b, a, m, b, a)", "i64"},
+      {"a:date, b:i32, m:bool", "@GPU.probe(0:i64, b, m, a)", "error"},
       {"a:date, b:i64", "@GPU.fold(b, @sum, 0:i64, a, b)", "i64"},
       {"a:date, b:i64", "@GPU.fold(a, @max, 0:i64, b)", "date"},
       {"a:date, b:i64", "@GPU.fold(a, @sum, 0:i64, b)", "error"},

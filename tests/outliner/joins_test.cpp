@@ -155,6 +155,49 @@ TEST(Joins, WhoseKeysRepeatStay) {
   EXPECT_THAT(c.main(), HasSubstr("@join_index(@eq, dk, fk)"));
 }
 
+// Some rows of a table: the look-up is among all of its rows, with a mask, and nothing is picked out of the table.
+TEST(Joins, OfSomeRowsOfATableAreAmongAllOfThem) {
+  constexpr const char* some = R"(
+    m:? = @gt(dx, 1.5:f64);
+    k:? = @compress(m, dk);
+    n:? = @compress(m, dl);
+    p:? = @join_index(@eq, k, fk);
+    l:? = @index(p, 0:i64);
+    r:? = @index(p, 1:i64);
+    a:? = @index(n, l);
+    b:? = @index(fx, r);
+    i:? = @lt(b, 9:f64);
+    l2:? = @compress(i, l);
+    c:? = @index(n, l2);
+    {}
+    z:? = @list(a, b, c{});
+    return z;)";
+  test::Compiled c;
+  outline(c, fmt::format(fmt::runtime(some), "", ""));
+  EXPECT_THAT(c.outlined.joins, ElementsAre(0));
+  EXPECT_THAT(c.outlined.whole_joins, ElementsAre(0));
+  const std::string text = print(c.outlined.program, true);
+  EXPECT_THAT(text, HasSubstr("@GPU.probe(0:i64, dk, m, fk);"));
+  EXPECT_THAT(text, HasSubstr("a:i32 = @index(dl, l);"));
+  EXPECT_THAT(text, HasSubstr("c:i32 = @index(dl, l2);"));
+  EXPECT_THAT(text, Not(HasSubstr("@compress(m,")));
+  // Not where the keys are known to repeat, the rows count otherwise, or another mask has selected what they are places in.
+  Options options;
+  options.not_whole = {0};
+  const std::string among_some = "@GPU.probe(0:i64, k, fk);";
+  test::Compiled asked, counted, other, texts;
+  outline(asked, fmt::format(fmt::runtime(some), "", ""), options);
+  EXPECT_THAT(print(asked.outlined.program, true), HasSubstr(among_some));
+  outline(counted, fmt::format(fmt::runtime(some), "", ", l"));
+  EXPECT_THAT(print(counted.outlined.program, true), HasSubstr(among_some));
+  outline(other, fmt::format(fmt::runtime(some), "m2:? = @gt(dx, 2.5:f64); o:? = @compress(m2, dl); e:? = @index(o, l);", ", e"));
+  EXPECT_THAT(print(other.outlined.program, true), HasSubstr(among_some));
+  outline(texts, "m:? = @gt(dx, 1.5:f64); k:? = @compress(m, dt); p:? = @join_index(@eq, k, ft); r:? = @index(p, 1:i64);"
+                 "b:? = @index(fx, r); z:? = @list(b); return z;");
+  EXPECT_THAT(print(texts.outlined.program, true), HasSubstr("k, ft);"));
+  for (const test::Compiled* joined : {&asked, &counted, &other, &texts}) EXPECT_THAT(joined->outlined.whole_joins, IsEmpty());
+}
+
 TEST(Joins, MembershipAndPlacesNeedNoUniqueKeys) {
   test::Compiled c;
   outline(c, "m:? = @member(ft, dt); n:? = @not(m); v:? = @compress(n, fx); s:? = @sum(v); i:? = @index_of(fk, dk);"

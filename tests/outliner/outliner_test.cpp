@@ -910,7 +910,7 @@ TEST(KernelWeaver, MicroPatterns) {
                    "a:? = @gt(v, 0:f64); x:? = @compress(a, i); b:? = @lt(z, 9:f64); y:? = @compress(b, j);"
                    "p:? = @join_index(@eq, x, y); l:? = @index(p, 0:i64); r:? = @index(p, 1:i64);"
                    "f:? = @index(x, l); g:? = @index(y, r); c:? = @list(f, g);",
-                   9, 2},
+                   8, 2},
            Pattern{"e: arithmetic and an aggregate",
                    "a:? = @minus(1:f64, v); b:? = @mul(w, a); x:? = @plus(1:f64, v); y:? = @mul(b, x); s:? = @sum(y);"
                    "c:? = @list(s);",

@@ -556,6 +556,8 @@ const Case cases[] = {
     {"GPU.probe", {"i64 0", "i32 4 9 4", "i32 3 4"}, "i64 -1 0"},
     {"GPU.probe", {"i64 0", "i32 4 4", "sym a b", "i64 4 4 5", "sym b c a"}, "i64 1 -1 -1"},
     {"GPU.probe", {"i64 0", "i32 4 4", "sym a", "i64 4", "sym b"}, "error: the columns of one side of `GPU.probe` differ in length"},
+    {"GPU.probe", {"i64 0", "i32 4 9 4 5", "bool 0 1 1 1", "i32 3 4 9 5"}, "i64 -1 -1 1 3"},
+    {"GPU.probe", {"i64 0", "i32 4 9", "bool 1", "i32 3"}, "error: the mask of `GPU.probe` is no mask of the left side"},
     {"index_of", {"i32 3 4", "i32"}, "i64 0 0"},
     {"index_of", {"i32", "i32 3"}, "i64"},
     {"index_of", {"f64 nan -0", "f64 nan 0"}, "i64 2 1"},

@@ -53,6 +53,40 @@ class Statements : public testing::TestWithParam<const char*> {
   std::unique_ptr<Session> session_;
 };
 
+// Tables of rows by key are kept with their columns: what a statement changes is looked up as it is from then on.
+TEST_P(Statements, JoinsFollowWhatChangesInTheirTables) {
+  run("CREATE TABLE d AS SELECT CAST(range * 3 AS INTEGER) AS k, CAST(range AS INTEGER) AS w FROM range(500)");
+  run("CREATE TABLE f AS SELECT CAST(range % 1700 AS INTEGER) AS k, CAST(range AS INTEGER) AS v FROM range(4000)");
+  const auto expect = [&](const std::string& all, const std::string& some) {
+    for (int again = 0; again < 4; ++again) {
+      EXPECT_EQ(run("SELECT count(*), sum(w), sum(v) FROM f JOIN d ON f.k = d.k"), all) << again;
+      EXPECT_EQ(run("SELECT count(*), sum(w), sum(v) FROM f JOIN d ON f.k = d.k WHERE w % 5 = 2"), some) << again;
+    }
+  };
+  const auto join = [](int64_t first, int64_t step, int64_t rows, bool only_some) {
+    int64_t count = 0, w = 0, v = 0;
+    for (int64_t i = 0; i < 4000; ++i)
+      for (int64_t row = 0; row < rows; ++row)
+        if (first + row * step == i % 1700 && (!only_some || row % 5 == 2)) ++count, w += row, v += i;
+    return fmt::format("{},{},{}", count, w, v);
+  };
+  expect(join(0, 3, 500, false), join(0, 3, 500, true));
+  run("INSERT INTO d VALUES (1500, 500), (1503, 501), (1506, 502)");
+  expect(join(0, 3, 503, false), join(0, 3, 503, true));
+  run("CREATE OR REPLACE TABLE d AS SELECT CAST(range * 2 + 1 AS INTEGER) AS k, CAST(range AS INTEGER) AS w FROM range(500)");
+  expect(join(1, 2, 500, false), join(1, 2, 500, true));
+  // A row for each key, then one whose key is there already.
+  run("CREATE OR REPLACE TABLE d AS SELECT CAST(range AS INTEGER) AS k, CAST(range AS INTEGER) AS w FROM range(1700)");
+  expect(join(0, 1, 1700, false), join(0, 1, 1700, true));
+  run("INSERT INTO d VALUES (0, 3)");
+  const auto plus = [](const std::string& before) {
+    int64_t count = 0, w = 0, v = 0;
+    std::sscanf(before.c_str(), "%ld,%ld,%ld", &count, &w, &v);
+    return fmt::format("{},{},{}", count + 3, w + 9, v + 0 + 1700 + 3400);
+  };
+  expect(plus(join(0, 1, 1700, false)), join(0, 1, 1700, true));
+}
+
 TEST_P(Statements, TablesTakeRows) {
   run("CREATE TABLE t AS SELECT 1 AS a, 'x' AS b, CAST(1.5 AS DECIMAL(9,2)) AS c");
   EXPECT_EQ(run("INSERT INTO t VALUES (2, NULL, 2.25), (3, 'z', NULL); SELECT * FROM t ORDER BY a"),

@@ -209,7 +209,7 @@ Result<JoinTable> build_join(Library& library, const JoinShape& shape, const Key
   for (const KeyColumn& c : layout.shape.columns) floats |= is_float(c.type);
   // A direct table takes no more memory than a hash table would, or little.
   const bool direct = narrow && !floats && layout.range &&
-                      layout.range <= std::min<uint64_t>(std::max<uint64_t>(8 * left.capacity, 1 << 16), UINT32_MAX);
+                      layout.range <= most_direct_slots(left.capacity);
   table.kind = direct ? JoinTable::direct : JoinTable::hash;
   table.slot_capacity = direct ? layout.range : std::min<uint64_t>(2 * left.capacity + 1, UINT32_MAX);
   table.word_count = word_count;
@@ -240,6 +240,10 @@ Result<JoinTable> build_join(Library& library, const JoinShape& shape, const Key
   RETURN_IF_ERROR(library.launch(*enter, library.grid(*enter, tiles_for(left.capacity, table_tile_rows)), a,
                                  left.capacity * (bytes + slot_bytes)));
   return table;
+}
+
+uint64_t most_direct_slots(uint64_t rows) {
+  return std::min<uint64_t>(std::max<uint64_t>(8 * rows, 1 << 16), UINT32_MAX);
 }
 
 Result<Lookup> lookup_table(Library& library, std::span<const Vector> columns, Address duplicates, Memory& memory) {
