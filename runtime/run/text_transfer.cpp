@@ -13,7 +13,10 @@ using reference::Value;
 namespace {
 constexpr uint64_t few_texts = 1024;  // texts of the host that are looked up rather than made a domain of their own
 
+// As many elements as the other has, whose number may have been asked for meanwhile.
 void lie_as(Item& v, const Item& other) {
+  v.capacity = other.capacity;
+  v.exact = other.exact;
   v.stored = other.stored;
   v.data = other.data;
   v.data_buffer = other.data_buffer;

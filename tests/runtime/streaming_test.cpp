@@ -31,6 +31,7 @@ struct Ran {
   std::string on_host;  // why some of it did not run on the device
   std::vector<std::string> host_work;
   bool by_ranges = false;
+  std::map<std::string, uint64_t> moved;  // bytes that a launch must move, per kernel of the last run
 };
 
 // Where two texts differ, and no more than that.
@@ -78,7 +79,11 @@ class Programs {
         EXPECT_EQ(got.error().exit_code(), 3) << ran.error;
         return ran;
       }
-      for (const KernelReport& k : kernels) ran.by_ranges |= k.name.find("range/") != k.name.npos;
+      ran.moved.clear();
+      for (const KernelReport& k : kernels) {
+        ran.by_ranges |= k.name.find("range/") != k.name.npos;
+        ran.moved[k.name] = k.floor_bytes;
+      }
       std::string csv;
       for (const auto& value : *got) csv += *print_result({&value, 1}, Format::csv);
       if (again) {
@@ -491,6 +496,73 @@ TEST(Streaming, OperatorsReadWhatASelectionLeft) {
   EXPECT_EQ(limited.on_host, "");
   EXPECT_FALSE(limited.by_ranges);
   EXPECT_LT(limited.peak, 5 * column / 2);  // x, and the selection in half the bytes; with room for all, one more
+}
+
+// Under a limit the length of what a selection left is asked for before what takes room for all of it: a column is put in
+// the plain form, elements get the numbers of their cells, groups leave their table. What a kernel moves tells for how many.
+TEST(Streaming, LengthsAreLearntBeforeRoomIsTaken) {
+  struct Case {
+    const char *kernel, *results, *body;
+    uint64_t rows, limit;  // bytes: a tenth of them is less than 8 bytes for each row, or slot of the table
+    uint64_t all, most;    // bytes that the kernel moves without a limit, at least, and with it, at most
+    EngineOptions options{};
+  };
+  const Case cases[] = {
+      {"decode", "i64, i64",
+       R"(h:? = @mul(x, 1000003:i64); hm:? = @compress(few, h); gm:? = @compress(few, g); d1:? = @group(hm);
+        first:? = @keys(d1); rows:? = @values(d1); k1:i64 = @index(hm, first); c1:? = @each_right(@index, gm, rows);
+        e1:? = @each(@max, c1); most:i64 = @raze(e1); return k1, most;)",
+       20'000, 1'440'000, 240'000, 16'000},
+      {"cell_numbers", "i64, i64",
+       "a:i64 = @compress(few, x); n:? = @len(a); z:i64 = @GPU.cell_numbers(n, a); return a, z;", 20'000, 1'440'000,
+       80'000, 5'000},
+      {"fold_take", "i64, i64",
+       R"(few_of:? = @mod(x, 450:i64); h:? = @mul(few_of, 1000000007:i64); d1:? = @group(h); first:? = @keys(d1); rows:? = @values(d1);
+        k1:i64 = @index(h, first); c1:? = @each_right(@index, x, rows); e1:? = @each(@sum, c1); sums:i64 = @raze(e1);
+        return k1, sums;)",
+       2'000, 115'000, 69'000, 35'000, {.hashed_rows = 100, .fold_slots = 1024}},
+  };
+  for (const Case& c : cases) {
+    SCOPED_TRACE(c.kernel);
+    const SmallTables tables(c.rows);
+    Programs programs(tables);
+    const std::string text = fmt::format("module m {{ import Builtin.*; def main() : {} {{ {}\n {} }} }}", c.results,
+                                         columns, c.body);
+    const Ran free = programs.run("t.hir", text, UINT64_MAX, c.options);
+    const Ran limited = programs.run("t.hir", text, c.limit, c.options);
+    EXPECT_TRUE(limited.csv == free.csv) << difference(limited.csv, free.csv);
+    EXPECT_EQ(limited.on_host, "");
+    EXPECT_FALSE(limited.by_ranges);
+    const auto moved = [&](const Ran& ran) {
+      for (const auto& [name, bytes] : ran.moved)
+        if (name.find(c.kernel) != name.npos) return bytes;
+      std::string all;
+      for (const auto& [name, bytes] : ran.moved) all += fmt::format(" {} {}", name, bytes);
+      ADD_FAILURE() << "no such kernel among" << all;
+      return uint64_t{0};
+    };
+    EXPECT_GE(moved(free), c.all) << "nothing is learnt where there is room";
+    EXPECT_LE(moved(limited), c.most);
+  }
+}
+
+// Texts of a selection get the codes of another domain for a group: as many as the selection turned out to have, which
+// is asked for on the way.
+TEST(Streaming, TextsOfASelectionInAnotherDomain) {
+  static const SmallTables tables;
+  Programs programs(tables);
+  const std::string text = fmt::format(
+      "module m {{ import Builtin.*; def main() : str, i64 {{ {}\n a:? = @compress(few, s); h:? = @mul(x, 1000003:i64); b:? = @compress(few, h);\n"
+      "l:? = @list(a, b); d1:? = @group(l); first:? = @keys(d1); z:str = @index(a, first); c1:? = @values(d1);\n"
+      "e1:? = @each(@len, c1); n:i64 = @raze(e1); return z, n; }} }}",
+      columns);
+  constexpr uint64_t column = 160'000;
+  const Ran free = programs.run("t.hir", text, UINT64_MAX);
+  const Ran limited = programs.run("t.hir", text, 9 * column);
+  EXPECT_EQ(limited.error, "");
+  EXPECT_TRUE(limited.csv == free.csv) << difference(limited.csv, free.csv);
+  EXPECT_EQ(limited.on_host, "");
+  EXPECT_FALSE(limited.by_ranges);
 }
 
 // A vector that would be too long for one kernel is made in parts.
