@@ -125,7 +125,6 @@ void Engine::State::drop_cache() {
   uploaded.clear();
   ahead.clear();
   columns.clear();
-  forms = {};
   fetched.clear();
   common_domains.clear();
   domains.clear();
@@ -166,6 +165,8 @@ void Engine::forget(std::span<const std::shared_ptr<const data::Column>> columns
   }
 }
 
+uint64_t Engine::columns_encoded() const { return state_->forms.encoded(); }
+uint64_t Engine::column_bytes() const { return state_->column_bytes; }
 uint64_t Engine::peak_bytes() const { return state_->memory.peak(); }
 void Engine::limit_memory(uint64_t bytes) { state_->memory.set_limit(bytes); }
 uint64_t Engine::device_bytes() const { return state_->memory.in_use() - state_->buffers.unused(); }

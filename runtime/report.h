@@ -29,6 +29,8 @@ struct RunReport {
   Timings timings;  // compile: only of the first run, zero afterwards
   std::vector<KernelReport> kernels;
   uint64_t texts_walked = 0;           // texts that the host read before the results (Engine::run)
+  uint64_t columns_encoded = 0;        // that the host put in another form for the device (Engine::columns_encoded)
+  uint64_t column_bytes = 0;           // that went to the device in this run (Engine::column_bytes)
   std::vector<std::string> host_work{};  // in host memory, of what does not fit on the device
   std::vector<std::string> fallbacks;  // builtins that ran on the reference interpreter though the device was another
 };

@@ -14,6 +14,11 @@
 
 namespace rndn::data {
 
+// Where a cache keeps these bytes in other forms (cache.h). `contents` says which bytes they are; empty: reading them does.
+struct FormsKept {
+  std::string directory, name, contents;
+};
+
 class Bytes {
  public:
   Bytes() = default;
@@ -36,12 +41,14 @@ class Bytes {
       : charge_(std::move(other.charge_)),
         own_(std::move(other.own_)),
         owner_(std::move(other.owner_)),
-        bytes_(std::exchange(other.bytes_, {})) {}
+        bytes_(std::exchange(other.bytes_, {})),
+        forms_(std::move(other.forms_)) {}
   Bytes& operator=(Bytes&& other) noexcept {
     charge_ = std::move(other.charge_);
     own_ = std::move(other.own_);
     owner_ = std::move(other.owner_);
     bytes_ = std::exchange(other.bytes_, {});
+    forms_ = std::move(other.forms_);
     return *this;
   }
 
@@ -55,12 +62,16 @@ class Bytes {
   std::span<const std::byte>::iterator end() const { return std::span<const std::byte>(bytes_).end(); }
   std::string_view text() const { return {reinterpret_cast<const char*>(data()), size()}; }
   bool operator==(const Bytes& other) const { return text() == other.text(); }
+  // Of bytes that do not change any more; null: nowhere. A part of them, or a copy, has none of its own.
+  const FormsKept* forms() const { return forms_.get(); }
+  void keep_forms(FormsKept where) { forms_ = std::make_shared<const FormsKept>(std::move(where)); }
 
  private:
   MemoryCharge charge_;
   std::vector<std::byte> own_;
   std::shared_ptr<const void> owner_;
   std::span<std::byte> bytes_;
+  std::shared_ptr<const FormsKept> forms_;
 };
 
 }  // namespace rndn::data

@@ -3,7 +3,9 @@
 // A file is a magic number, a checksum of all that follows, and sections of a length in bytes (u64, then a u64 of zero)
 // and their bytes, with zeros up to the next multiple of 16: fingerprint, Record, foreign table, elements, validity,
 // foreign rows, lengths of the dictionary's values (u32 each), their bytes, pad; or, of texts, the fingerprint and each
-// text. Numbers are in the machine's own order. Files are written under another name and renamed, so that no reader sees
+// text; or, of a form that a column's bytes were put in for the device (runtime/memory/column_forms.h), a fingerprint
+// that names the form and the sum of the column's file (of the bytes, where it has none), whether they can be put in it,
+// and the bytes. Numbers are in the machine's own order. Files are written under another name and renamed, so that no reader sees
 // half of one.
 //
 // A column is not copied out of its file: its vectors are the mapped file, which goes on existing for them when another
@@ -34,7 +36,7 @@
 namespace rndn::data {
 namespace {
 
-constexpr std::string_view column_magic = "rndncol4", texts_magic = "rndntxt2";
+constexpr std::string_view column_magic = "rndncol4", texts_magic = "rndntxt2", form_magic = "rndnfrm1";
 constexpr size_t magic_size = 8;
 
 struct Record {
@@ -187,9 +189,10 @@ struct OpenFile {
   ~OpenFile() { close(descriptor); }
 };
 
-// A file with the sections that `fill` puts there, written beside and renamed.
+// A file with the sections that `fill` puts there, written beside and renamed. Its sum; none: it could not be written.
 template <class Fill>
-bool write_sections(const std::string& path, std::string_view magic, const std::string& fingerprint, Fill&& fill) {
+std::optional<uint64_t> write_sections(const std::string& path, std::string_view magic, const std::string& fingerprint,
+                                       Fill&& fill) {
   static std::atomic<uint64_t> files{0};  // names only
   std::string temporary;
   int descriptor = -1;
@@ -198,11 +201,11 @@ bool write_sections(const std::string& path, std::string_view magic, const std::
     temporary = fmt::format("{}.{}.{}", path, getpid(), files++);
     descriptor = open(temporary.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
   }
-  if (descriptor < 0) return false;
+  if (descriptor < 0) return std::nullopt;
   Beside beside{temporary, fdopen(descriptor, "wb")};
   if (!beside.file) {
     close(descriptor);
-    return false;
+    return std::nullopt;
   }
   Output output(beside.file);
   uint64_t sum = 0;  // its place
@@ -215,8 +218,9 @@ bool write_sections(const std::string& path, std::string_view magic, const std::
             std::fwrite(&sum, sizeof sum, 1, beside.file) == 1;
   ok &= std::fclose(std::exchange(beside.file, nullptr)) == 0;
   ok = ok && std::rename(temporary.c_str(), path.c_str()) == 0;
-  if (ok) beside.path.clear();
-  return ok;
+  if (!ok) return std::nullopt;
+  beside.path.clear();
+  return sum;
 }
 
 // What `take` (Input&) makes of the sections of such a file; it must reach the end.
@@ -312,6 +316,18 @@ bool is_sound(const Record& record, const Column& column, const Bytes& foreign_r
                       : all_below<uint32_t>(data, distinct);
 }
 
+// Forms of the column's elements, and of its foreign rows, are kept beside its file.
+void keep_forms(const Column& column, const std::string& path, uint64_t sum) {
+  const size_t slash = path.rfind('/'), hash = path.rfind('.', path.rfind('.') - 1);  // cache_entry
+  const std::string directory = path.substr(0, slash);
+  const std::string name = path.substr(slash + 1, hash == path.npos || hash < slash ? path.npos : hash - slash - 1);
+  const auto keep = [&](const std::shared_ptr<Bytes>& bytes, std::string_view part) {
+    if (bytes) bytes->keep_forms({directory, name, fmt::format("{} of {:016x}", part, sum)});
+  };
+  keep(column.data, "elements");
+  keep(column.foreign_rows, "rows");
+}
+
 std::optional<Column> take_column(Input& input) {
   std::string foreign_table, record_bytes, lengths, values;
   Column column;
@@ -373,10 +389,13 @@ class CachedLoader : public TableLoader {
     return inner_->describe(table, column, row);
   }
 
-  // What is not kept on disk goes through.
+  // Columns that are not kept on disk go through; forms of them are kept by what is in them.
   Result<std::vector<Column>> load(size_t table, std::span<const size_t> columns,
                                    const Shown& shown) override {
-    return is_kept(table) ? load(table, columns) : inner_->load(table, columns, shown);
+    if (is_kept(table)) return load(table, columns);
+    ASSIGN_OR_RETURN(std::vector<Column> loaded, inner_->load(table, columns, shown));
+    for (size_t i = 0; i < loaded.size(); ++i) keep_forms_of(table, columns[i], loaded[i]);
+    return loaded;
   }
   std::vector<RowRange> ranges(size_t table, std::span<const size_t> columns) const override {
     return is_kept(table) ? std::vector<RowRange>() : inner_->ranges(table, columns);
@@ -413,8 +432,10 @@ class CachedLoader : public TableLoader {
         continue;
       }
       // What is made of a changed file must not go under the name of the file before.
-      if (!fingerprints[i].empty() && fingerprint(table, columns[i]) == fingerprints[i] && make_directories(directory_))
-        write_column(path(table, columns[i], fingerprints[i]), fingerprints[i], *next);
+      if (fingerprints[i].empty() || fingerprint(table, columns[i]) != fingerprints[i] ||
+          !make_directories(directory_) ||
+          !write_column(path(table, columns[i], fingerprints[i]), fingerprints[i], *next))
+        keep_forms_of(table, columns[i], *next);
       all.push_back(std::move(*next++));
     }
     return all;
@@ -445,9 +466,17 @@ class CachedLoader : public TableLoader {
     return true;
   }
 
-  std::string path(size_t table, size_t column, const std::string& fingerprint) const {
+  // Of what has no file: by what it is.
+  void keep_forms_of(size_t table, size_t column, const Column& loaded) const {
+    if (loaded.data) loaded.data->keep_forms({directory_, name(table, column), ""});
+    if (loaded.foreign_rows) loaded.foreign_rows->keep_forms({directory_, name(table, column) + ".rows", ""});
+  }
+  std::string name(size_t table, size_t column) const {
     const TableSchema& schema = this->schema().tables[table];
-    return cache_entry(directory_, schema.name + "." + schema.columns[column].name, fingerprint, "column");
+    return schema.name + "." + schema.columns[column].name;
+  }
+  std::string path(size_t table, size_t column, const std::string& fingerprint) const {
+    return cache_entry(directory_, name(table, column), fingerprint, "column");
   }
 
   std::unique_ptr<TableLoader> inner_;
@@ -481,7 +510,7 @@ bool write_column(const std::string& path, const std::string& fingerprint, const
       values += value;
     }
   }
-  return write_sections(path, column_magic, fingerprint, [&](Output& output) {
+  const auto sum = write_sections(path, column_magic, fingerprint, [&](Output& output) {
     auto bytes = [&](const auto& maybe) { output.section(maybe ? maybe->data() : nullptr, maybe ? maybe->size() : 0); };
     output.section(&record, sizeof record);
     output.section(column.foreign_table.data(), column.foreign_table.size());
@@ -492,10 +521,47 @@ bool write_column(const std::string& path, const std::string& fingerprint, const
     output.section(values.data(), values.size());
     bytes(column.pad);
   });
+  if (sum) keep_forms(column, path, *sum);
+  return sum.has_value();
 }
 
 std::optional<Column> read_column(const std::string& path, const std::string& fingerprint) {
-  return read_sections(path, column_magic, fingerprint, take_column);
+  return read_sections(path, column_magic, fingerprint, [&](Input& input) {
+    std::optional<Column> column = take_column(input);
+    if (column) keep_forms(*column, path, input.sum());
+    return column;
+  });
+}
+
+std::optional<FormFile> FormFile::of(const Bytes& bytes, const std::string& form) {
+  const FormsKept* kept = bytes.forms();
+  if (!kept) return std::nullopt;
+  const std::string fingerprint =
+      fmt::format("{} of {}", form,
+                  kept->contents.empty()
+                      ? fmt::format("{} bytes {:016x}", bytes.size(), section_sum(0, {bytes.data(), bytes.size()}))
+                      : kept->contents);
+  return FormFile(cache_entry(kept->directory, kept->name + "." + form, fingerprint, "form"), fingerprint);
+}
+
+std::optional<std::shared_ptr<Bytes>> FormFile::read() const {
+  return read_sections(path_, form_magic, fingerprint_, [](Input& input) -> std::optional<std::shared_ptr<Bytes>> {
+    std::string held;
+    std::shared_ptr<Bytes> bytes;
+    if (!input.section(held) || !input.section(bytes) || held.size() != 1) return std::nullopt;
+    if (held[0] == 0 && bytes->empty()) return std::make_optional<std::shared_ptr<Bytes>>(nullptr);
+    if (held[0] != 1) return std::nullopt;
+    return bytes;
+  });
+}
+
+bool FormFile::write(const Bytes* made) const {
+  const char held = made != nullptr;
+  return make_directories(path_.substr(0, path_.rfind('/'))) &&
+         write_sections(path_, form_magic, fingerprint_, [&](Output& output) {
+           output.section(&held, 1);
+           output.section(made ? made->data() : nullptr, made ? made->size() : 0);
+         });
 }
 
 bool write_texts(const std::string& path, const std::string& fingerprint, const std::vector<std::string>& texts) {

@@ -25,6 +25,20 @@ std::string cache_entry(const std::string& directory, const std::string& name, c
 // One column in a file, which nobody but its owner can read. `fingerprint` names the data; reading gives nothing unless it agrees.
 bool write_column(const std::string& path, const std::string& fingerprint, const Column& column);
 std::optional<Column> read_column(const std::string& path, const std::string& fingerprint);
+// A form that bytes of a column have been put in, in a file of its own; `form` names it.
+class FormFile {
+ public:
+  // None: no cache keeps forms of these bytes.
+  static std::optional<FormFile> of(const Bytes& bytes, const std::string& form);
+  // The bytes in that form, as they lie in the file; null: they cannot be put in it. None: there is no such file, or a damaged one.
+  std::optional<std::shared_ptr<Bytes>> read() const;
+  bool write(const Bytes* made) const;
+
+ private:
+  FormFile(std::string path, std::string fingerprint) : path_(std::move(path)), fingerprint_(std::move(fingerprint)) {}
+  std::string path_, fingerprint_;
+};
+
 // The same for some texts.
 bool write_texts(const std::string& path, const std::string& fingerprint, const std::vector<std::string>& texts);
 std::optional<std::vector<std::string>> read_texts(const std::string& path, const std::string& fingerprint);

@@ -7,6 +7,7 @@
 #include <cmath>
 #include <vector>
 
+#include "runtime/data/cache.h"
 #include "runtime/memory/device_value.h"
 
 namespace rndn::runtime {
@@ -40,6 +41,16 @@ Stored host_form(const data::Column& c, RowsReferred rows_of) {
   return {};
 }
 
+// Calls body(piece) for all pieces of the rows.
+template <class Body>
+void for_pieces(uint64_t rows, ThreadPool* pool, Body&& body) {
+  const size_t pieces = (rows + piece_rows - 1) / piece_rows;
+  if (pool && pieces > 1)
+    pool->run(pieces, [&](size_t k, unsigned) { body(k); });
+  else
+    for (size_t k = 0; k < pieces; ++k) body(k);
+}
+
 // Rows first.. of the column, in the plain form: where they lie, or in `space`.
 const std::byte* plain_rows(const data::Column& c, RowsReferred rows_of, uint64_t first,
                             uint64_t rows, std::vector<std::byte>& space) {
@@ -67,12 +78,73 @@ std::shared_ptr<const data::Bytes> made(const data::Column& c, RowsReferred rows
     if (!form.make(type, to, plain, rows, bytes->data() + first * form.bits(type, to) / 8))
       held = false;
   };
-  const size_t pieces = (c.rows + piece_rows - 1) / piece_rows;
-  if (pool && pieces > 1)
-    pool->run(pieces, [&](size_t k, unsigned) { piece(k); });
-  else
-    for (size_t k = 0; k < pieces; ++k) piece(k);
+  for_pieces(c.rows, pool, piece);
   return held ? bytes : nullptr;
+}
+
+// Whether all elements of a plain vector lie between those, which are of the type.
+bool all_between(hir::BasicType type, std::span<const std::byte> plain, int64_t min, int64_t max) {
+  bool all = true;
+  const auto look = [&]<class T>(T) {
+    const auto least = static_cast<T>(min), most = static_cast<T>(max);
+    for (size_t i = 0; i < plain.size() / sizeof(T); ++i) {
+      T x;
+      std::memcpy(&x, plain.data() + i * sizeof x, sizeof x);
+      all &= x >= least && x <= most;
+    }
+  };
+  const bool is_signed = !hir::is_text(type) && type != hir::BasicType::boolean;
+  switch (encodings::plain_bytes(type)) {
+    case 1: is_signed ? look(int8_t{}) : look(uint8_t{}); break;
+    case 2: look(int16_t{}); break;
+    case 4: is_signed ? look(int32_t{}) : look(uint32_t{}); break;
+    case 8: look(int64_t{}); break;
+    default: look(static_cast<__int128>(0));
+  }
+  return all;
+}
+
+// Whether bits of the form can be an element beyond the bounds.
+bool reaches_beyond(hir::BasicType type, const Stored& form, const Facts& facts) {
+  const uint32_t bits = encodings::bits_of(type, form);
+  return bits >= 63 || form.reference != facts.min ||
+         (uint64_t{1} << bits) - 1 != static_cast<uint64_t>(facts.max) - static_cast<uint64_t>(facts.min);
+}
+
+// Whether bytes that stood in a file, which anyone may have written, can be those of a column of
+// which that is known. The elements of doubles are no indices.
+bool is_sound(const data::Bytes& bytes, const data::Column& c, hir::BasicType type, const Stored& form,
+              const Facts& facts, ThreadPool* pool) {
+  const encodings::Encoding& e = encodings::find(form);
+  if (bytes.size() != e.bytes(type, form, c.rows)) return false;
+  if (encodings::rep_of(type) == encodings::Rep::f64 || !reaches_beyond(type, form, facts)) return true;
+  std::atomic<bool> sound = true;
+  for_pieces(c.rows, pool, [&](size_t k) {
+    if (!sound) return;
+    const uint64_t first = k * piece_rows, rows = std::min(piece_rows, c.rows - first);
+    std::vector<std::byte> plain(rows * encodings::plain_bytes(type));
+    e.restore(type, form, bytes.data() + first * e.bits(type, form) / 8, rows, plain.data());
+    if (!all_between(type, plain, facts.min, facts.max)) sound = false;
+  });
+  return sound;
+}
+
+// The same as `made`, from the cache where that has it; else it is left there.
+std::shared_ptr<const data::Bytes> kept_or_made(const data::Column& c, RowsReferred rows_of, const Stored& to,
+                                                const Facts& facts, ThreadPool* pool, uint32_t& encoded) {
+  const hir::BasicType type = element_type(c, rows_of);
+  const auto& own = rows_of ? c.foreign_rows : c.data;
+  const auto file =
+      own ? data::FormFile::of(*own, fmt::format("{}.{}.{}", hir::row(type).name,
+                                                 encodings::text(host_form(c, rows_of)), encodings::text(to)))
+          : std::nullopt;
+  if (file)
+    if (auto found = file->read(); found && (!*found || is_sound(**found, c, type, to, facts, pool)))
+      return *std::move(found);
+  ++encoded;
+  auto bytes = made(c, rows_of, to, pool);
+  if (file) (void)file->write(bytes.get());
+  return bytes;
 }
 
 // What the statistics say of doubles if all are decimals of so many digits; none: some are not.
@@ -150,7 +222,7 @@ ColumnForm form_of(const data::Column& c, RowsReferred rows_of, Encode encode, T
   if (encode == Encode::narrow) return as_on_host;
   if (encode == Encode::plain) {
     if (host == Stored{}) return as_on_host;
-    return {.stored = {}, .bytes = made(c, rows_of, {}, pool), .reason = "widened"};
+    return {.stored = {}, .bytes = made(c, rows_of, {}, pool), .reason = "widened", .encoded = 1};
   }
   as_on_host.reason = c.rows == 0                   ? "no rows"
                       : type == hir::BasicType::f64 ? "no decimals of up to 4 digits"
@@ -164,9 +236,10 @@ ColumnForm form_of(const data::Column& c, RowsReferred rows_of, Encode encode, T
     const Stored form = in_bits ? *packed : bytes;
     std::string reason = said(c, rows_of, facts);
     if (!in_bits && packed) reason += fmt::format(": {} bits save little", packed->bits);
-    if (form == host) return {.stored = host, .bytes = nullptr, .reason = std::move(reason)};
-    if (auto in_form = made(c, rows_of, form, pool))
-      return {.stored = form, .bytes = std::move(in_form), .reason = std::move(reason)};
+    if (form == host)
+      return {.stored = host, .bytes = nullptr, .reason = std::move(reason), .encoded = as_on_host.encoded};
+    if (auto in_form = kept_or_made(c, rows_of, form, facts, pool, as_on_host.encoded))
+      return {.stored = form, .bytes = std::move(in_form), .reason = std::move(reason), .encoded = as_on_host.encoded};
   }
   return as_on_host;
 }
@@ -175,8 +248,10 @@ const ColumnForm& ColumnForms::of(const std::shared_ptr<const data::Column>& col
                                   RowsReferred rows_of, Encode encode, ThreadPool* pool) {
   std::erase_if(known_, [](const auto& entry) { return entry.second.column.expired(); });
   const auto [at, fresh] = known_.try_emplace({column.get(), rows_of.has_value()});
-  if (fresh || at->second.encode != encode)
+  if (fresh || at->second.encode != encode) {
     at->second = {column, encode, form_of(*column, rows_of, encode, pool)};
+    encoded_ += at->second.form.encoded;
+  }
   return at->second.form;
 }
 

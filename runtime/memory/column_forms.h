@@ -3,9 +3,13 @@
 // In: a column with its statistics, what --encode asks for. Out: the form, its bytes where they are
 // others than the host's, and why. Statistics propose a form; making it looks at every element and
 // refuses one that the form would not restore (a file of the column cache may have been written by
-// anyone, and decimals are proposed from a sample), so that the next best is taken.
+// anyone, and decimals are proposed from a sample), so that the next best is taken. What was made, or
+// could not be, is kept beside the column where a cache keeps that (runtime/data/cache.h), and is
+// sent from there by the next process.
 //
-// Cost: one pass over the column, on all cores, in pieces that fit a core's cache.
+// Cost: one pass over the column, on all cores, in pieces that fit a core's cache. Of a kept form:
+// one over it, and where its bits reach beyond the bounds of integers, which serve as indices, one
+// that restores and compares them.
 // Left out: floats that are no decimals, texts without a dictionary: they lie as on the host.
 #pragma once
 #include <cstdint>
@@ -34,6 +38,7 @@ struct ColumnForm {
   encodings::Stored stored;
   std::shared_ptr<const data::Bytes> bytes;  // null: the host's own are in that form
   std::string reason;
+  uint32_t encoded = 0;  // how often the elements were put in a form, or tried to be, for this
 };
 
 // Rows of the table that a foreign key refers to: its row numbers are meant; none: its elements.
@@ -53,6 +58,8 @@ class ColumnForms {
  public:
   const ColumnForm& of(const std::shared_ptr<const data::Column>& column, RowsReferred rows_of,
                        Encode encode, ThreadPool* pool);
+  // ColumnForm::encoded of all that were asked for.
+  uint64_t encoded() const { return encoded_; }
 
  private:
   struct Known {
@@ -61,6 +68,7 @@ class ColumnForms {
     ColumnForm form;
   };
   std::map<std::pair<const data::Column*, bool>, Known> known_;
+  uint64_t encoded_ = 0;
 };
 
 }  // namespace rndn::runtime

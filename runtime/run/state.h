@@ -123,6 +123,7 @@ struct Engine::State {
   std::map<const data::Column*, ItemPtr> fetched;  // the values of foreign keys
   Encode encode = Encode::narrow;                  // what columns on the device were brought for
   ColumnForms forms;
+  uint64_t column_bytes = 0;  // Engine::column_bytes
   struct Uploaded {
     ItemPtr item;
     uint64_t last_use = 0;

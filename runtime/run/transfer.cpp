@@ -309,6 +309,7 @@ Result<void> Run::to_device(const ItemPtr& item) {
 const ColumnForm& Run::column_form(const Item& v) const {
   const RowsReferred rows_of =
       v.foreign_rows ? RowsReferred(static_cast<uint64_t>(v.bounds.max) + 1) : std::nullopt;
+  auto scope = timings_.measure(Phase::data, "forms of columns");
   return engine_.forms.of(v.column, rows_of, plan_.options.encode, engine_.pool);
 }
 
@@ -316,6 +317,7 @@ const ColumnForm& Run::column_form(const Item& v) const {
 Result<void> Run::send_column(Item& v) {
   const ColumnForm& form = column_form(v);
   v.stored = form.stored;
+  engine_.column_bytes += device_bytes(v, v.capacity);
   const auto& own = v.foreign_rows ? v.column->foreign_rows : v.column->data;
   if (!form.bytes && own) {
     if (BufferPtr ahead = engine_.take_ahead(own)) {

@@ -284,6 +284,113 @@ TEST(Cache, ForeignRowsOutOfRangeAreLoadedAgain) {
   }
 }
 
+// --- Forms of columns ---
+
+Bytes bytes_of(std::string text) { return Bytes::of(std::move(text)); }
+
+TEST(FormFile, SurvivesWritingAndReading) {
+  TestFolder folder;
+  const std::string path = folder.path() + "/t.c.0123456789abcdef.column";
+  folder.write("t.c.0123456789abcdef.column", "");
+  Column column = sample(Encoding::plain);
+  EXPECT_FALSE(FormFile::of(*column.data, "packed_3")) << "it is in no cache";
+  ASSERT_TRUE(write_column(path, "this data", column));
+  const Bytes made = bytes_of(std::string(100'000, 'm'));
+  for (Bytes* of : {column.data.get(), column.foreign_rows.get()}) {
+    const auto file = FormFile::of(*of, "packed_3");
+    ASSERT_TRUE(file);
+    EXPECT_FALSE(file->read());
+    ASSERT_TRUE(file->write(&made));
+    const auto found = file->read();
+    ASSERT_TRUE(found && *found);
+    EXPECT_EQ(**found, made);
+    EXPECT_FALSE(FormFile::of(*of, "packed_4")->read()) << "another form";
+  }
+  // Whoever reads the column finds them, and that a form is none that holds the elements.
+  const auto again = read_column(path, "this data");
+  ASSERT_TRUE(again);
+  const auto known = FormFile::of(*again->data, "packed_3")->read();
+  ASSERT_TRUE(known && *known);
+  EXPECT_EQ(**known, made);
+  EXPECT_TRUE(FormFile::of(*again->foreign_rows, "packed_3")->read());
+  ASSERT_TRUE(FormFile::of(*again->data, "packed_5")->write(nullptr));
+  const auto none = FormFile::of(*again->data, "packed_5")->read();
+  ASSERT_TRUE(none);
+  EXPECT_EQ(*none, nullptr);
+  // Not those of another column under the same name, nor of a copy, a part or other bytes.
+  reinterpret_cast<int32_t*>(again->data->data())[1] ^= 1;
+  ASSERT_TRUE(write_column(path, "this data", *again));
+  EXPECT_FALSE(FormFile::of(*again->data, "packed_3")->read());
+  const auto other = read_column(path, "this data");
+  ASSERT_TRUE(other);
+  EXPECT_FALSE(FormFile::of(*other->data, "packed_3")->read());
+  EXPECT_FALSE(FormFile::of(Bytes(std::span(other->data->data(), 8), other->data), "packed_3"));
+}
+
+TEST(FormFile, DamageIsNoticed) {
+  TestFolder folder;
+  folder.write("c", "");
+  Column column = sample(Encoding::dictionary);
+  ASSERT_TRUE(write_column(folder.path() + "/c", "this data", column));
+  const auto file = FormFile::of(*column.data, "packed_1");
+  ASSERT_TRUE(file);
+  const Bytes made = bytes_of("some words");
+  ASSERT_TRUE(file->write(&made));
+  std::string name;
+  if (DIR* directory = opendir(folder.path().c_str())) {
+    while (dirent* entry = readdir(directory))
+      if (std::string_view(entry->d_name).ends_with(".form")) name = entry->d_name;
+    closedir(directory);
+  }
+  ASSERT_NE(name, "");
+  const std::string path = folder.path() + "/" + name, whole = *read_file(path);
+  struct stat status {};
+  ASSERT_EQ(stat(path.c_str(), &status), 0);
+  EXPECT_EQ(status.st_mode & 0777, 0600u);
+  folder.write(name, whole);
+  for (size_t at = 0; at < whole.size(); ++at) {
+    std::string damaged = whole;
+    damaged[at] = static_cast<char>(damaged[at] ^ 1 << at % 8);
+    ASSERT_TRUE(write_file(path, damaged));
+    EXPECT_FALSE(file->read()) << "byte " << at;
+    ASSERT_TRUE(write_file(path, whole.substr(0, at)));
+    EXPECT_FALSE(file->read()) << at << " bytes";
+  }
+  ASSERT_TRUE(write_file(path, whole));
+  EXPECT_TRUE(file->read());
+}
+
+// A loader whose columns no cache keeps: it has no name for what is in them. Rows lead into a table of 4 rows.
+class Nameless : public Keys {
+ public:
+  std::string fingerprint(size_t, size_t) const override { return ""; }
+};
+
+// Forms of columns that have no file are known by what is in them.
+TEST(FormFile, OfColumnsThatAreNotKept) {
+  TestFolder folder;
+  Keys::foreign[0] = 0, Keys::foreign[1] = 3;
+  const size_t wanted[] = {0};
+  const Bytes made = bytes_of("words");
+  const auto load = [&](bool shown) {
+    const auto loader = cached(std::make_unique<Nameless>(), folder.path());
+    auto columns = shown ? loader->load(1, wanted, [](const Column&) {}) : loader->load(1, wanted);
+    EXPECT_TRUE(columns);
+    return std::move((*columns)[0]);
+  };
+  const Column first = load(false);
+  ASSERT_TRUE(FormFile::of(*first.data, "packed_1")->write(&made));
+  ASSERT_TRUE(FormFile::of(*first.foreign_rows, "packed_2")->write(&made));
+  for (const bool shown : {false, true}) {
+    const Column second = load(shown);
+    EXPECT_TRUE(FormFile::of(*second.data, "packed_1")->read());
+    EXPECT_TRUE(FormFile::of(*second.foreign_rows, "packed_2")->read());
+    EXPECT_FALSE(FormFile::of(*second.foreign_rows, "packed_1")->read());
+  }
+  Keys::foreign[1] = 2;
+  EXPECT_FALSE(FormFile::of(*load(true).foreign_rows, "packed_2")->read()) << "other rows";
+}
+
 TEST(ColumnFile, ThatCannotBeWritten) { EXPECT_FALSE(write_column("/does-not-exist/c", "x", sample(Encoding::plain))); }
 
 std::vector<std::string> files_in(const std::string& path) {

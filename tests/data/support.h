@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include <cstdlib>
+#include <filesystem>
 #include <string>
 #include <vector>
 
@@ -18,11 +19,10 @@ class TestFolder {
     if (!mkdtemp(path_.data())) ADD_FAILURE() << "cannot make a folder like " << path_;
   }
   ~TestFolder() {
-    for (const std::string& name : names_) unlink((path_ + "/" + name).c_str());
-    rmdir(path_.c_str());
+    std::error_code ignored;
+    std::filesystem::remove_all(path_, ignored);
   }
   void write(const std::string& name, std::string_view text) {
-    names_.push_back(name);
     Result<void> written = write_file(path_ + "/" + name, text);
     EXPECT_TRUE(written.ok());
   }
@@ -35,7 +35,6 @@ class TestFolder {
 
  private:
   std::string path_;
-  std::vector<std::string> names_;
 };
 
 }  // namespace rndn::data

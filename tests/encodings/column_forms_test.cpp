@@ -6,10 +6,12 @@
 #include <complex>
 #include <cstring>
 #include <deque>
+#include <filesystem>
 #include <random>
 #include <set>
 #include <vector>
 
+#include "runtime/data/cache.h"
 #include "runtime/memory/column_forms.h"
 #include "tests/operators/support.h"
 
@@ -18,6 +20,7 @@ namespace {
 
 using data::Column;
 using encodings::Kind;
+using encodings::Stored;
 using hir::BasicType;
 
 template <class T>
@@ -138,6 +141,107 @@ TEST(ColumnForms, AreKeptWithTheirColumn) {
   column = column_of(BasicType::i64, values_of<int64_t>(1, 1, 60));
   (void)forms.of(column, {}, Encode::packed, nullptr);
   EXPECT_TRUE(kept.expired());
+}
+
+class Folder {
+ public:
+  Folder() {
+    path_ = testing::TempDir() + "rndn_forms_XXXXXX";
+    if (!mkdtemp(path_.data())) ADD_FAILURE() << "cannot make a folder like " << path_;
+  }
+  ~Folder() {
+    std::error_code ignored;
+    std::filesystem::remove_all(path_, ignored);
+  }
+  const std::string& path() const { return path_; }
+
+ private:
+  std::string path_;
+};
+
+// What a cache has of a column is sent as it lies there; what it has wrong is made anew.
+TEST(ColumnForms, AreTakenFromTheCache) {
+  const Folder folder;
+  const auto check = [&](const std::shared_ptr<Column>& column, RowsReferred rows_of, int64_t beyond,
+                         const std::string& name, const std::string& form) {
+    ASSERT_TRUE(data::write_column(folder.path() + "/" + name, name, *column));
+    const ColumnForm made = form_of(*column, rows_of, Encode::packed, nullptr);
+    EXPECT_EQ(encodings::text(made.stored), form);
+    EXPECT_EQ(made.encoded, 1u) << name;
+    ThreadPool pool(2);
+    const auto again = [&](uint32_t encoded, const char* when) {
+      const auto read = data::read_column(folder.path() + "/" + name, name);
+      ASSERT_TRUE(read);
+      const ColumnForm kept = form_of(*read, rows_of, Encode::packed, &pool);
+      EXPECT_EQ(kept.encoded, encoded) << name << ", " << when;
+      EXPECT_EQ(kept.stored, made.stored);
+      EXPECT_EQ(kept.reason, made.reason);
+      ASSERT_EQ(!kept.bytes, !made.bytes);
+      if (made.bytes) EXPECT_TRUE(*kept.bytes == *made.bytes) << name << ", " << when;
+    };
+    again(0, "kept");
+    // Files with a right sum: of too few bytes, and with an element beyond the column's bounds.
+    if (!made.bytes) return;
+    const auto& own = rows_of ? column->foreign_rows : column->data;
+    const BasicType type = element_type(*column, rows_of);
+    const Stored host = rows_of              ? Stored{.kind = Kind::narrow, .bytes = 4, .is_signed = true}
+                        : hir::is_text(type) ? Stored{.kind = Kind::narrow, .bytes = 1}
+                                             : Stored{};
+    const auto file =
+        data::FormFile::of(*own, fmt::format("{}.{}.{}", hir::row(type).name, encodings::text(host), form));
+    ASSERT_TRUE(file);
+    ASSERT_TRUE(file->read()) << "the name of the form is another";
+    data::Bytes wrong(made.bytes->size() - 1);
+    ASSERT_TRUE(file->write(&wrong));
+    again(1, "too short");
+    again(0, "made again");
+    if (beyond < 0) return;
+    std::vector<std::byte> plain(column->rows * encodings::plain_bytes(type));
+    const encodings::Encoding& e = encodings::find(made.stored);
+    e.restore(type, made.stored, made.bytes->data(), column->rows, plain.data());
+    std::memcpy(plain.data() + (column->rows - 1) * encodings::plain_bytes(type), &beyond,
+                encodings::plain_bytes(type));
+    data::Bytes forged(made.bytes->size());
+    ASSERT_TRUE(e.make(type, made.stored, plain.data(), column->rows, forged.data()));
+    ASSERT_TRUE(file->write(&forged));
+    again(1, "beyond its bounds");
+    again(0, "made again");
+  };
+  check(column_of(BasicType::i64, values_of<int64_t>(1, 1, 100000)), {}, 100001, "keys", "packed_17_p1");
+  check(column_of(BasicType::i64, values_of<int64_t>(0, 1, 64)), {}, -1, "whole", "packed_6");
+  check(column_of(BasicType::i64, values_of<int64_t>(0, 300000, 10000)), {}, 0xffffffff, "bytes", "narrow_u32");
+  check(column_of(BasicType::date, values_of<int32_t>(8036, 1, 2526)), {}, 8036 + 2526, "dates", "packed_12_p8036");
+  check(column_of(BasicType::f64, values_of<double>(90001, 7, 200000, 100)), {}, -1, "money", "packed_21_e2_p90001");
+  // A sample does not meet the double that is no decimal: no form holds it, which is kept, too.
+  std::vector<double> values = values_of<double>(0, 1, 1000, 10);
+  values[199999] = 1.0 / 3;
+  const auto odd = column_of(BasicType::f64, values);
+  ASSERT_TRUE(data::write_column(folder.path() + "/odd", "odd", *odd));
+  EXPECT_EQ(form_of(*odd, {}, Encode::packed, nullptr).encoded, 4u) << "decimals of 1 to 4 digits";
+  const auto read = data::read_column(folder.path() + "/odd", "odd");
+  ASSERT_TRUE(read);
+  const ColumnForm none = form_of(*read, {}, Encode::packed, nullptr);
+  EXPECT_EQ(none.encoded, 0u);
+  EXPECT_EQ(encodings::text(none.stored), "plain");
+  EXPECT_EQ(none.bytes, nullptr);
+
+  auto texts = std::make_shared<Column>(data::make_column(BasicType::sym, 100000, data::Encoding::dictionary, 1));
+  for (int i = 0; i < 7; ++i) texts->dictionary->values.push_back(std::to_string(i));
+  for (uint64_t i = 0; i < texts->rows; ++i) texts->data->data()[i] = static_cast<std::byte>(i % 7);
+  data::compute_statistics(*texts);
+  check(texts, {}, 7, "texts", "packed_3");
+  auto key = std::make_shared<Column>(data::make_column(BasicType::i64, 70000));
+  key->is_foreign_key = true;
+  key->foreign_table = "parent";
+  key->foreign_rows = data::zeros(4 * key->rows);
+  for (uint64_t i = 0; i < key->rows; ++i) {
+    const auto row = static_cast<int32_t>(i * 7 % 1000);
+    std::memcpy(key->foreign_rows->data() + 4 * i, &row, 4);
+  }
+  check(key, 1000, 1000, "rows", "packed_10");
+  // A form in which the column is widened is made anew: it is more than what is kept.
+  EXPECT_EQ(form_of(*texts, {}, Encode::plain, nullptr).encoded, 1u);
+  EXPECT_EQ(form_of(*texts, {}, Encode::narrow, nullptr).encoded, 0u);
 }
 
 // Where the elements of a column lie; of doubles by a power of ten, of texts the codes.

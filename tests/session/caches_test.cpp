@@ -77,6 +77,12 @@ class Caches : public testing::Test {
   }
   // Everything anew: what a process does that runs one program.
   Result<std::string> run(const char* device = "sim") const {
+    RunOptions options;
+    options.engine.encode = Encode::packed;  // its forms of columns are kept, too
+    ASSIGN_OR_RETURN(const auto outcome, outcome_of(options, device));
+    return print(outcome, Format::csv);
+  }
+  Result<Session::Outcome> outcome_of(const RunOptions& run, const char* device = "sim") const {
     data::SourceOptions options;
     options.progress = false;
     options.cache = cache_;
@@ -85,8 +91,20 @@ class Caches : public testing::Test {
     ASSIGN_OR_RETURN(auto choice, DeviceChoice::start(device, "", [](const std::string&) {}));
     Session session(std::move(source), std::move(choice),
                     {.file_cache = cache_, .say = [](const std::string&) {}});
-    ASSIGN_OR_RETURN(const auto outcome, session.run({"m", "m.hir", program}, {}));
-    return print(outcome, Format::csv);
+    return session.run({"m", "m.hir", program}, run);
+  }
+  // The same with reports; its answer is the right one.
+  std::vector<RunReport> reports_of(Encode encode, unsigned repeat = 1, bool cache = true) const {
+    RunOptions options;
+    options.engine.encode = encode;
+    options.engine.cache = cache;
+    options.repeat = repeat;
+    options.reports = true;
+    const auto outcome = outcome_of(options);
+    EXPECT_TRUE(outcome) << outcome.error().message;
+    if (!outcome) return std::vector<RunReport>(repeat);
+    EXPECT_EQ(*print(*outcome, Format::csv), right_);
+    return outcome->reports;
   }
   bool is_right() const {
     const auto got = run();
@@ -135,9 +153,9 @@ TEST_F(Caches, TwoProcessesOfSixteenThreadsShareAFolder) {
   EXPECT_GT(kept.size(), 4u);
   for (const std::string& file : kept) {
     const std::string name = fs::path(file).filename();
-    EXPECT_TRUE(file.find("/code/") != file.npos
-                    ? name.size() == 32
-                    : name.ends_with(".column") || name.ends_with(".texts") || name.ends_with(".types"))
+    EXPECT_TRUE(file.find("/code/") != file.npos ? name.size() == 32
+                                                 : name.ends_with(".column") || name.ends_with(".form") ||
+                                                       name.ends_with(".texts") || name.ends_with(".types"))
         << file;
   }
   EXPECT_EQ(in_a_process([&] { return is_right() ? 0 : 1; }), 0);
@@ -166,6 +184,66 @@ TEST_F(Caches, DamagedFilesAreMadeAgain) {
     for (size_t i = 0; i < kept.size(); ++i)
       EXPECT_TRUE(*read_file(kept[i]) == contents[i]) << kept[i] << ", round " << round;
   }
+}
+
+// A process sends packed columns as an earlier one has left them in the cache. Bytes that went to the device, and how often
+// columns were encoded, repeat exactly.
+TEST_F(Caches, PackedColumnsAreEncodedOnce) {
+  constexpr uint64_t rows = 3000, word = 4;
+  const auto words = [](uint64_t bits) { return (rows * bits + 31) / 32 * word + word; };  // one behind the last
+  // k has too many texts for a dictionary. x is tried with one digit first, which is what a sample of it has.
+  const uint64_t packed = words(6) + words(17), narrow = rows * (8 + 8);
+  const auto expect = [&](Encode encode, uint64_t encoded, uint64_t bytes, const char* when) {
+    const RunReport report = reports_of(encode)[0];
+    EXPECT_EQ(report.columns_encoded, encoded) << when;
+    EXPECT_EQ(report.column_bytes, bytes) << when;
+  };
+  expect(Encode::narrow, 0, narrow, "nothing is packed");
+  expect(Encode::packed, 3, packed, "for the first time");
+  expect(Encode::packed, 0, packed, "by a second process");
+  expect(Encode::narrow, 0, narrow, "another encoding, of the same cache");
+  expect(Encode::packed, 0, packed, "by a third process");
+  uint64_t damaged = 0;
+  for (const std::string& file : files()) {
+    if (!file.ends_with(".form")) continue;
+    std::string bytes = *read_file(file);
+    bytes[bytes.size() / 2] ^= 1;
+    std::ofstream(file, std::ios::binary | std::ios::trunc) << bytes;
+    expect(Encode::packed, 1, packed, "after damage");
+    expect(Encode::packed, 0, packed, "after it was made again");
+    ++damaged;
+  }
+  EXPECT_EQ(damaged, 3u);
+  // Forms stay on the host where columns leave the device after each run.
+  const std::string kept = cache_;
+  use(folder_ + "other");
+  const auto runs = reports_of(Encode::packed, 3, false);
+  EXPECT_EQ(runs[0].columns_encoded, 3u);
+  for (const RunReport& report : runs) EXPECT_EQ(report.column_bytes, packed);
+  EXPECT_EQ(runs[1].columns_encoded + runs[2].columns_encoded, 0u);
+  // Without a cache nothing is left.
+  cache_ = "";
+  expect(Encode::packed, 3, packed, "without a cache");
+  expect(Encode::packed, 3, packed, "without a cache, again");
+  use(kept);
+  expect(Encode::plain, 0, narrow, "the host has them so");
+}
+
+// Another file under the name: its columns are packed anew.
+TEST_F(Caches, FormsOfAnOlderFileAreNotTaken) {
+  EXPECT_EQ(reports_of(Encode::packed)[0].columns_encoded, 3u);
+  std::string t = *read_file(folder_ + "data/t.csv");
+  for (size_t at = t.find('\n'); at != t.npos; at = t.find('\n', at + 1))
+    if (at + 1 < t.size() && t.compare(at + 1, 4, "key7") == 0) t[at + 4] = '8';
+  std::ofstream(folder_ + "data/t.csv", std::ios::trunc) << t;
+  struct stat made {};
+  ASSERT_EQ(stat((folder_ + "data/t.csv").c_str(), &made), 0);
+  timespec now{};
+  do clock_gettime(CLOCK_REALTIME_COARSE, &now);
+  while (now.tv_sec == made.st_ctim.tv_sec && now.tv_nsec <= made.st_ctim.tv_nsec);
+  right_ = *print(*outcome_of({}, "cpu"), Format::csv);
+  EXPECT_EQ(reports_of(Encode::packed)[0].columns_encoded, 3u);
+  EXPECT_EQ(reports_of(Encode::packed)[0].columns_encoded, 0u);
 }
 
 TEST_F(Caches, AFullDisk) {
