@@ -7,7 +7,7 @@ In: seeds. The queries are random_sql.py's; one to three of the tables have thou
 doubles and texts are mostly different ones. The memory is less than their columns take, so that programs are cut
 into ranges, parts and halves. What is printed must be the same: every digit of doubles, the order of rows that
 ORDER BY does not decide, and errors. Queries of which an operator of DuckDB's gives more than 100,000 rows are
-left out: the simulator takes long.
+left out: the simulator takes long. Ctrl-C and SIGTERM end the run; what ran by then is reported.
 Out: how many ran by ranges, on the host, and not; every difference with the statement and the folder of its
 tables. Exit code 1 where there is a difference, or where fewer than a third of the queries ran by ranges; 77
 (which CTest reads as skipped) where the module duckdb or rndn's planner is missing.
@@ -19,6 +19,7 @@ import pathlib
 import random
 import re
 import shutil
+import signal
 import subprocess
 import sys
 import tempfile
@@ -45,6 +46,14 @@ class LongTable(Table):
         nulls = [r.choice([0, 0, 0.01, 0.3]) for _ in self.columns]
         self.rows = [[i * step if name + 'k' == n and step else None if r.random() < p else k.draw(r)
                       for (n, k), p in zip(self.columns, nulls)] for i in range(rows)]
+
+
+ENDED = threading.Event()  # by somebody: what is known by then is reported
+
+
+def end(*_):
+    ENDED.set()
+    raise KeyboardInterrupt
 
 
 def rows_of_operators(node):
@@ -101,44 +110,54 @@ def main():
     options = parser.parse_args()
     if random_sql.is_missing(options.rndn):
         return 77
+    for name in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(name, end)
     counts, reasons, differences = collections.Counter(), collections.Counter(), 0
-    for number in range(options.schemas):
-        r = random.Random(f'{options.seed}/{number}')
-        folder = pathlib.Path(tempfile.mkdtemp(prefix='rndn-memory-'))
-        is_typed = r.random() < 0.3
-        is_long = r.choice(['pqs', 'p', 'p', 'ps'])
-        tables = [LongTable(r, name, is_typed) if name in is_long else Table(r, name, is_typed=is_typed)
-                  for name in 'pqs']
-        connection = random_sql.stored(tables, folder, is_typed)
-        command = [options.rndn, 'sql', '-', '--data', str(folder), '--no-cache', '--format', 'json', '--time',
-                   '--device', options.device, '--backend', 'rndn']
-        kept, asked = False, 0
-        while asked < options.queries:
-            query = Query(r, tables, False, is_typed).select()
-            if not is_small(connection, query):
-                continue
-            asked += 1
-            wanted, _, always = run(command, query, options.timeout)
-            if wanted.startswith('1 ') and random_sql.REFUSED.search(wanted):
-                counts['refused by rndn'] += 1
-                continue
-            got, by_ranges, on_host = run(command + ['--device-memory', options.memory], query, options.timeout)
-            counts['by ranges' if by_ranges else 'whole'] += 1
-            on_host = [f for f in on_host if f not in always]
-            counts['on the host in part'] += bool(on_host)
-            for why in on_host:
-                reasons[re.sub(r'<program of[^>]*>|[@\d]+\.?|\w+/', '', why)[:200]] += 1
-            if got == wanted and not got.startswith('no answer'):
-                counts['alike'] += 1
-                continue
-            differences += 1
-            kept = True
-            if differences <= options.show:
-                print(f'--- {folder} (seed {options.seed}/{number})\n{query}\n{first_difference(got, wanted)}', flush=True)
-        if not kept:
-            shutil.rmtree(folder)
-        elif options.keep:
-            shutil.copytree(folder, pathlib.Path(options.keep) / folder.name)
+    try:
+        for number in range(options.schemas):
+            r = random.Random(f'{options.seed}/{number}')
+            folder = pathlib.Path(tempfile.mkdtemp(prefix='rndn-memory-'))
+            is_typed = r.random() < 0.3
+            is_long = r.choice(['pqs', 'p', 'p', 'ps'])
+            tables = [LongTable(r, name, is_typed) if name in is_long else Table(r, name, is_typed=is_typed)
+                      for name in 'pqs']
+            connection = random_sql.stored(tables, folder, is_typed)
+            command = [options.rndn, 'sql', '-', '--data', str(folder), '--no-cache', '--format', 'json', '--time',
+                       '--device', options.device, '--backend', 'rndn']
+            kept, asked = False, 0
+            while asked < options.queries:
+                if ENDED.is_set():
+                    raise KeyboardInterrupt
+                query = Query(r, tables, False, is_typed).select()
+                if not is_small(connection, query):
+                    continue
+                asked += 1
+                wanted, _, always = run(command, query, options.timeout)
+                if wanted.startswith('1 ') and random_sql.REFUSED.search(wanted):
+                    counts['refused by rndn'] += 1
+                    continue
+                got, by_ranges, on_host = run(command + ['--device-memory', options.memory], query, options.timeout)
+                counts['by ranges' if by_ranges else 'whole'] += 1
+                on_host = [f for f in on_host if f not in always]
+                counts['on the host in part'] += bool(on_host)
+                for why in on_host:
+                    reasons[re.sub(r'<program of[^>]*>|[@\d]+\.?|\w+/', '', why)[:200]] += 1
+                if got == wanted and not got.startswith('no answer'):
+                    counts['alike'] += 1
+                    continue
+                differences += 1
+                kept = True
+                if differences <= options.show:
+                    print(f'--- {folder} (seed {options.seed}/{number})\n{query}\n{first_difference(got, wanted)}',
+                          flush=True)
+            if not kept:
+                shutil.rmtree(folder)
+            elif options.keep:
+                shutil.copytree(folder, pathlib.Path(options.keep) / folder.name)
+    except (KeyboardInterrupt, RuntimeError):  # the latter of a query that DuckDB ran
+        if not ENDED.is_set():
+            raise
+        print('ended before the last query')
     if 2 * counts['by ranges'] < counts['whole']:
         print('too few ran by ranges')
         differences += 1
