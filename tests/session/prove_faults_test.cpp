@@ -7,9 +7,12 @@
 // $RNDN_PROVE_SCALE or 0.1 (else a few, at 0.002); with RNDN_RECORD=1 the table goes to docs/measurements/prove.tsv.
 //
 // $RNDN_PROVE_FOLDER keeps what came of each fault, which is not tried again, below it by the number of kinds of faults. There several processes may each try
-// their share first, $RNDN_PROVE_SHARD=i/n; one without it makes the table (tools/prove-faults does all this).
+// their share first, $RNDN_PROVE_SHARD=i/n; one without it makes the table (tools/prove-faults does all this), with $RNDN_PROVE_KEPT of what is kept
+// alone, as where the others were stopped.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+
+#include <unistd.h>
 
 #include <chrono>
 #include <cstdio>
@@ -436,7 +439,7 @@ TEST_F(ProveFaults, AProofWithoutAnEndIsNotNoticed) {
 }
 
 TEST_F(ProveFaults, OutcomesOfOtherKindsAreNotTaken) {
-  const std::string folder = testing::TempDir() + "/prove_faults_kept";
+  const std::string folder = fmt::format("{}/prove_faults_kept.{}", testing::TempDir(), getpid());
   std::filesystem::remove_all(folder);
   for (const size_t count : {std::size(kinds), std::size(kinds) + 1, size_t{0}}) {
     const std::string of = count ? fmt::format("{}/{}-kinds", folder, count) : folder;
@@ -446,6 +449,8 @@ TEST_F(ProveFaults, OutcomesOfOtherKindsAreNotTaken) {
   keep_in(folder, "rest");
   ASSERT_EQ(kept_.size(), 1u);
   EXPECT_EQ(kept_.begin()->first.first, std::size(kinds));
+  keeps_.reset();
+  std::filesystem::remove_all(folder);
 }
 
 TEST_F(ProveFaults, AreNoticed) {
@@ -453,8 +458,9 @@ TEST_F(ProveFaults, AreNoticed) {
   const size_t wanted = asked ? std::strtoull(asked, nullptr, 10) : 12, share = wanted / std::size(kinds) + 1;
   const char* asked_scale = std::getenv("RNDN_PROVE_SCALE");
   const double scale = asked_scale ? std::strtod(asked_scale, nullptr) : asked ? 0.1 : 0.002;
+  const bool only_kept = std::getenv("RNDN_PROVE_KEPT") != nullptr;
   most_on_reference_ = static_cast<uint64_t>(scale * 1e7);
-  open(scale);
+  if (!only_kept) open(scale);
   ASSERT_FALSE(HasFatalFailure());
   unsigned shard = 0, shards = 1;
   if (const char* which = std::getenv("RNDN_PROVE_SHARD")) {
@@ -483,19 +489,22 @@ TEST_F(ProveFaults, AreNoticed) {
   const auto table = [&] {
     std::string text = fmt::format(
         "# {} faults seeded into runs of the 22 TPC-H queries, scale {}, that change the answer: --prove noticed "
-        "{:.1f} %; the second path {}, checks of "
+        "{:.1f} %{}; the second path {}, checks of "
         "operators {}, the reference interpreter, on a sample of the largest table where a query reads more than {} "
         "elements, {} (RNDN_RECORD=1 RNDN_PROVE_FAULTS={} RNDN_PROVE_SCALE={} test_session "
-        "--gtest_filter='ProveFaults.*')\n"
-        "fault\tchange the answer\tnoticed\tof these by an error of --prove\t--prove ran out of time, not noticed\tmissed, in the "
+        "--gtest_filter=ProveFaults.AreNoticed)\n"
+        "fault\tchange the answer\tnoticed\tof these by an error of --prove\t--prove ran out of time, not "
+        "noticed\tmissed, in the "
         "queries\tend the run\tchange nothing\n",
-        counted(), scale, 100.0 * static_cast<double>(noticed()) / static_cast<double>(counted()), by(&Row::second),
-        by(&Row::operators), most_on_reference_, by(&Row::reference), wanted, scale);
+        counted(), scale, 100.0 * static_cast<double>(noticed()) / static_cast<double>(std::max<size_t>(counted(), 1)),
+        only_kept ? " (stopped before its end)" : "", by(&Row::second), by(&Row::operators), most_on_reference_,
+        by(&Row::reference), wanted, scale);
     for (size_t k = 0; k < std::size(kinds); ++k) {
       std::string missed;
       for (const std::string& m : rows[k].missed) missed += (missed.empty() ? "" : " ") + m.substr(0, m.find(' '));
-      text += fmt::format("{}\t{}\t{}\t{}\t{}\t{}\t{}\t{}\n", kinds[k], rows[k].counted(), rows[k].noticed(), rows[k].errors,
-                          rows[k].out_of_time, missed.empty() ? "-" : missed, rows[k].failed, rows[k].same);
+      text +=
+          fmt::format("{}\t{}\t{}\t{}\t{}\t{}\t{}\t{}\n", kinds[k], rows[k].counted(), rows[k].noticed(),
+                      rows[k].errors, rows[k].out_of_time, missed.empty() ? "-" : missed, rows[k].failed, rows[k].same);
     }
     return text;
   };
@@ -510,7 +519,7 @@ TEST_F(ProveFaults, AreNoticed) {
   for (uint32_t number = shard; counted() < own && number < 6 * share; number += shards)
     for (size_t k = 0; k < std::size(kinds) && counted() < own; ++k) {
       Row& row = rows[k];
-      if (row.counted() >= most) continue;
+      if (row.counted() >= most || (only_kept && !kept_.contains({number, k}))) continue;
       const Outcome o = outcome_of(k, number);
       switch (o.came) {
         case Came::none: break;
@@ -526,7 +535,7 @@ TEST_F(ProveFaults, AreNoticed) {
     }
   if (shards > 1) return;  // the others' are not known
   std::printf("%s", table().c_str());
-  EXPECT_EQ(counted(), wanted);
+  if (!only_kept) EXPECT_EQ(counted(), wanted);
   EXPECT_GE(noticed() * 100, counted() * 95);
   record();
 }
