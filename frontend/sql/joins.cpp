@@ -71,6 +71,27 @@ Translator::On Translator::swapped(const On& on) {
   return out;
 }
 
+// Does the relation have rows? None: always.
+VectorId Translator::has_rows(const Relation& r) {
+  if (is_none(r.mask))
+    return r.space == one_row ? nothing
+                              : g_.map("gt", {g_.count(r.space), g_.integer(BasicType::i64, 0)}, BasicType::boolean);
+  return g_[r.mask].space == one_row ? g_.and_(r.mask, has_rows({r.space, nothing, {}}))
+                                     : g_.call("@any(", {r.mask}, BasicType::boolean, one_row, "any");
+}
+
+// What a condition compares, over the columns of each side. Nothing of a side fails where the other
+// has no rows. (In DuckDB nothing of the side that it looks rows up for; estimates choose it.)
+std::pair<Cell, Cell> Translator::compared(const Condition& c, const Relation& left, const Relation& right) {
+  const auto value = [&](ExpressionId e, const Relation& own, const Relation& other) {
+    const size_t before = demands_;
+    const Cell all = evaluate(e, own);
+    return demands_ == before || error_ ? all : evaluate(e, own, has_rows(other));
+  };
+  const Cell x = value(c.left, left, right);
+  return {x, value(c.right, right, left)};
+}
+
 // The conditions that are equalities, over the columns of each side.
 std::vector<Translator::Key> Translator::keys_of(const On& on, const Relation& left,
                                                  const Relation& right) {
@@ -79,8 +100,8 @@ std::vector<Translator::Key> Translator::keys_of(const On& on, const Relation& l
     for (size_t c = 0; c < on.left; ++c) keys.push_back({left.columns[c], right.columns[c], true});
   for (const Condition& c : on.conditions) {
     if (!is_equality(c.comparison)) continue;
-    Key key{evaluate(c.left, left), evaluate(c.right, right),
-            c.comparison == Function::not_distinct_from};
+    const auto [x, y] = compared(c, left, right);
+    Key key{x, y, c.comparison == Function::not_distinct_from};
     if (error_) return keys;
     keys.push_back(key);
   }
@@ -319,7 +340,7 @@ Translator::Pairs Translator::pairs(const Relation& left, const Relation& right,
   std::vector<Column> columns;
   VectorId left_valid = nothing,
            right_valid = nothing;  // where keys that nulls do not meet are there
-  const auto compared = [&](std::string_view builtin, Cell x, Cell y, bool nulls_equal) {
+  const auto compare = [&](std::string_view builtin, Cell x, Cell y, bool nulls_equal) {
     if (nulls_equal && !(is_none(x.valid) && is_none(y.valid))) {
       columns.push_back({"eq", valid_of(x), valid_of(y)});
     } else {
@@ -344,16 +365,16 @@ Translator::Pairs Translator::pairs(const Relation& left, const Relation& right,
   for (const Key& k : keys) {
     Cell x = k.left, y = k.right;
     unify(x, y);
-    compared("eq", x, y, k.nulls_equal);
+    compare("eq", x, y, k.nulls_equal);
   }
   for (const Condition& c : on.conditions) {
     const std::string_view builtin = comparison_of(c.comparison);
     if (is_equality(c.comparison) || builtin.empty()) continue;
-    Cell x = evaluate(c.left, left), y = evaluate(c.right, right);
+    auto [x, y] = compared(c, left, right);
     if (error_) return {};
     if (may_be_nan(x, y)) continue;
     unify(x, y);
-    compared(builtin, x, y, false);
+    compare(builtin, x, y, false);
   }
   Pairs out;
   if (error_) return out;
@@ -686,7 +707,7 @@ Cell Translator::mark(const Relation& left, const Relation& right, std::vector<K
     nullable = nullable || !on.others.empty();
     for (const Condition& c : on.conditions) {
       if (is_equality(c.comparison) || c.comparison == Function::distinct_from) continue;
-      const Cell x = evaluate(c.left, left), y = evaluate(c.right, right);
+      const auto [x, y] = compared(c, left, right);
       if (error_) return failed(truth);
       nullable = nullable || !(is_none(x.valid) && is_none(y.valid));
     }

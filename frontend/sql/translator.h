@@ -342,6 +342,8 @@ class Translator {
                           const On& on);
   static Function mirror_of(Function f);
   static On swapped(const On& on);
+  VectorId has_rows(const Relation& r);
+  std::pair<Cell, Cell> compared(const Condition& c, const Relation& left, const Relation& right);
   std::vector<Key> keys_of(const On& on, const Relation& left, const Relation& right);
   void residual(Relation& joined, const On& on, size_t but, bool paired, VectorId counted = nothing);
   VectorId narrow(VectorId value) const;

@@ -18,8 +18,8 @@ itself refused, and every difference with the statement and the folder of its ta
 where there is a difference, 77 (which CTest reads as skipped) where the module duckdb
 or rndn's planner is missing.
 In some schemas numbers lie at the ends of their types. Errors of range and conversion are counted by
-who raises them: DuckDB does not for the side of a join whose other side is empty, rndn does not for
-values of which only IS NULL is asked, and for what a FILTER leaves out. Both must be rare.
+who raises them: rndn does not for the side of a join whose other side is empty (DuckDB only for the side
+that it looks rows up for), for values of which only IS NULL is asked, and for what a FILTER leaves out. Both must be rare.
 Left out: functions that functions.txt has and random arguments make errors of.
 """
 import argparse

@@ -140,3 +140,16 @@ select round(x, -3) from (select sum(l::hugeint) * 18446744073709551616 + sum(l:
 select median(x), median(-x) from (select (l::decimal(25, 0) * 100000)::decimal(25, 1) as x from x where id < 3) q;
 -- DECIMAL of more than 18 digits is cut downwards, however few bits hold it.
 select median((-id)::decimal(20, 0)), median((-id)::decimal(18, 0)), quantile_cont((-id)::decimal(25, 1), 0.3) from x where id in (1, 2);
+-- Nothing of a join's side fails where the other has no rows, whatever the join.
+select count(*) from x join (select * from x where id > 99) e on x.l * 2 = e.l;
+select count(*) from (select * from x where id > 99) e join x on x.l * 2 = e.l;
+select count(*) from x join (select * from x where id > 99) e on x.l * 2 < e.l;
+select count(*) from x join (select * from x where id > 50) y on x.l * x.k <> y.i and x.id = y.id and x.h = y.h;
+select x.id from x left join (select * from x where id > 99) e on x.l * 2 = e.l order by 1;
+select x.id from (select * from x where id > 99) e right join x on x.l * 2 = e.l order by 1;
+select x.id from x full join (select * from x where id > 99) e on x.l * 2 = e.l order by 1;
+select x.id from x anti join (select * from x where id > 99) e on x.l * 2 = e.l order by 1;
+select x.id from x where x.l * 2 not in (select l from x where id > 99) order by 1;
+select x.id, x.l * 2 in (select l from x where id > 99) from x order by 1;
+select count(*) from x join (select * from x where id = 1) y on x.l * 2 = y.l;
+select count(*) from x join (select * from x where id = 1) y on x.l * x.k <> y.i and x.id = y.id and x.h = y.h;
