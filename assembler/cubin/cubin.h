@@ -21,9 +21,10 @@ struct Parameter {
   bool operator==(const Parameter&) const = default;
 };
 
-// A place in code that the loader patches with an address. call: an instruction that calls a function of the driver.
+// A place that the loader patches with an address: in code the absolute ones and call, of an instruction that calls a function of the driver; in
+// data generic_64, and low_32, the lower word (on Pascal, of functions of the driver).
 struct Relocation {
-  enum Kind : uint8_t { absolute_low_32, absolute_high_32, generic_64, call } kind{};
+  enum Kind : uint8_t { absolute_low_32, absolute_high_32, generic_64, low_32, call } kind{};
   uint64_t offset = 0;  // byte offset of the instruction (or data word)
   std::string symbol;   // a Variable's name; in a kernel also its own, or (call) an extern; in a Variable also an extern
   int64_t addend = 0;

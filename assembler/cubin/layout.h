@@ -106,6 +106,7 @@ enum Attribute : uint8_t {
 };
 // Relocation types. Volta: the immediate in bits 32..63 of the instruction; Pascal: bits 20..51.
 enum RelocationType : uint32_t {
+  r_32 = 1,  // a word of data
   r_64 = 2,
   r_g64 = 4,
   r_call_pascal = 0x2a,

@@ -434,6 +434,7 @@ Result<void> Reader::relocations() {
       switch (static_cast<uint32_t>(info)) {
         case r_64:
         case r_g64: r.kind = Relocation::generic_64; break;
+        case r_32: r.kind = Relocation::low_32; break;
         case r_lo_20:
         case r_lo_32: r.kind = Relocation::absolute_low_32; break;
         case r_hi_20:
@@ -444,7 +445,10 @@ Result<void> Reader::relocations() {
         default: return input_error("section {}: relocation of unknown type {}", s.name, static_cast<uint32_t>(info));
       }
       const Section& patched = sections_[target];
-      if (patched.bytes.size() < 8 || offset > patched.bytes.size() - 8)
+      const uint64_t bytes = r.kind == Relocation::low_32 ? 4 : 8;
+      if (bytes == 4 && kernel != kernel_of_section_.end())
+        return input_error("section {}: relocation of a word of data in code", s.name);
+      if (patched.bytes.size() < bytes || offset > patched.bytes.size() - bytes)
         return input_error("section {}: relocation at offset {}, beyond {}", s.name, offset, patched.name);
       uint64_t symbol = info >> 32;
       if (symbol >= symbols_.size())
@@ -453,7 +457,7 @@ Result<void> Reader::relocations() {
       if (rela)
         r.addend = load<int64_t>(s.bytes, i * entry + 16);
       else if (data != variables_of_section_.end())
-        r.addend = load<int64_t>(patched.bytes, offset);
+        r.addend = bytes == 4 ? load<uint32_t>(patched.bytes, offset) : load<int64_t>(patched.bytes, offset);
       // A function of the driver, or a place in the kernel itself.
       if (kernel != kernel_of_section_.end() && (y.info & 15) == 2) {
         const Kernel& k = image_.kernels[kernel->second];
@@ -502,7 +506,7 @@ Result<void> Reader::relocations() {
       Variable* in = covering(data->second, offset);
       if (!in) return input_error("section {}: relocation at offset {}, outside of any variable", s.name, offset);
       r.offset = offset - in->offset;
-      if (in->size - r.offset < 8)
+      if (in->size - r.offset < bytes)
         return input_error("section {}: relocation at offset {}, beyond variable `{}`", s.name, offset, in->name);
       in->relocations.push_back(std::move(r));
     }

@@ -354,6 +354,7 @@ void Writer::relocations(uint32_t section, uint32_t target,
     const uint32_t symbol = symbol_named(r.symbol);
     CHECK(symbol != no_symbol, "relocation against `{}`", r.symbol);
     uint32_t type = r.kind == Relocation::generic_64        ? r_g64
+                    : r.kind == Relocation::low_32          ? r_32
                     : r.kind == Relocation::call            ? (layout_.pascal ? r_call_pascal
                                                                : layout_.rela ? r_call_90
                                                                               : r_call)

@@ -646,6 +646,7 @@ constexpr void warp_and_control_rows(Table<N>& t) {
   t.add(op(M::PRET, "PRET", 0xe270, L::convergence).unguarded().slots(target).mods(m(K::NoInc, 6, 1, t_call, 1)));
   t.add(op(M::CAL, "CAL", 0xe260, L::branch).unguarded().slots(target).mods(m(K::NoInc, 6, 1, t_call, 1)));
   t.add(op(M::JCAL, "JCAL", 0xe220, L::branch).unguarded().slots(absolute).mods(m(K::NoInc, 6, 1, t_call, 1)));
+  t.add(op(M::JMX, "JMX", 0xe200, L::branch).slots(A).mods(TEST));
   t.add(op(M::RET, "RET", 0xe320, L::branch).mods(TEST));
   t.add(op(M::SYNC, "SYNC", 0xf0f8, L::branch).mods(TEST));
   t.add(op(M::BRK, "BRK", 0xe340, L::branch).mods(TEST));

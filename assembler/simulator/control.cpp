@@ -413,6 +413,12 @@ Status leave(Warp& w, const Op& op, uint32_t mask) {
   w.active &= ~leaving;
   return w.active ? Status::go : pop_stack(w);
 }
+// Only functions of the driver have addresses; they return to the innermost entry of PRET.
+Status jump_to_address(Warp& w, const Op& op, uint32_t mask) {
+  const uint32_t going = passing(w, op, mask);
+  const Status called = call_short_address(w, op, going);
+  return called == Status::go ? leave(w, op, going) : called;
+}
 Status branch_on_condition(Warp& w, const Op& op, uint32_t mask) {
   const uint32_t taken = passing(w, op, mask);
   return taken ? jump(w, op, taken, op.target) : Status::go;
@@ -562,6 +568,10 @@ bool select_control(Selector& s, Op& op) {
     case Mnemonic::BRK:
     case Mnemonic::CONT:
     case Mnemonic::RET: op.x = entry(); return with(leave);
+    case Mnemonic::JMX:
+      op.a = s.source(find(Kind::gpr), 1);
+      op.x = entry();
+      return with(jump_to_address);
     case Mnemonic::CAL:
     case Mnemonic::JCAL: op.target = target(); return with(call);
     case Mnemonic::CSETP:

@@ -14,7 +14,7 @@ namespace {
 
 enum Function : uint32_t { print, allocate, release, assert_failed, count };
 constexpr std::array<std::string_view, count> names = {"vprintf", "malloc", "free", "__assertfail"};
-constexpr uint64_t first_address = 0x0000'7ffe'0000'0000, bytes_between = 256;
+constexpr uint64_t first_address = 0x0000'7ffe'7ffe'0000, bytes_between = 256;
 
 uint32_t& reg(Warp& w, uint32_t r, uint32_t lane) { return w.rows[0][first_register_row + r * lanes + lane]; }
 uint64_t wide(Warp& w, uint32_t r, uint32_t lane) { return pair(reg(w, r, lane), reg(w, r + 1, lane)); }
@@ -51,14 +51,12 @@ std::optional<uint32_t> driver_function(std::string_view name) {
 
 uint64_t driver_function_address(uint32_t function) { return first_address + function * bytes_between; }
 
-Status call_address(Warp& w, const Op& op, uint32_t mask) {
-  uint64_t callee[lanes];
-  load_pairs(w, op.a, callee);
-  for (uint32_t todo = mask & lane_mask(w, op.ps), same = 0; todo; todo &= ~same) {
+static Status call_each(Warp& w, const Op& op, uint32_t mask, const uint64_t (&callee)[lanes], uint64_t begin) {
+  for (uint32_t todo = mask, same = 0; todo; todo &= ~same) {
     const uint32_t first = static_cast<uint32_t>(std::countr_zero(todo));
     same = 0;
     for_lanes(todo, [&](uint32_t l) { same |= (callee[l] == callee[first] ? 1u : 0u) << l; });
-    const uint64_t at = callee[first] - first_address;
+    const uint64_t at = callee[first] - begin;
     if (at % bytes_between || at / bytes_between >= count)
       return fail(w, op, first, fmt::format("a call of {:#x}, where no function of the driver is", callee[first]));
     Op call = op;
@@ -66,6 +64,18 @@ Status call_address(Warp& w, const Op& op, uint32_t mask) {
     if (const Status status = driver_call(w, call, same); status != Status::go) return status;
   }
   return Status::go;
+}
+
+Status call_address(Warp& w, const Op& op, uint32_t mask) {
+  uint64_t callee[lanes];
+  load_pairs(w, op.a, callee);
+  return call_each(w, op, mask & lane_mask(w, op.ps), callee, first_address);
+}
+
+Status call_short_address(Warp& w, const Op& op, uint32_t mask) {
+  uint64_t callee[lanes];
+  std::copy_n(row(w, op.a), lanes, callee);
+  return call_each(w, op, mask, callee, static_cast<uint32_t>(first_address));
 }
 
 Status driver_call(Warp& w, const Op& op, uint32_t mask) {

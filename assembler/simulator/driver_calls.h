@@ -13,5 +13,7 @@ Status driver_call(Warp& w, const Op& op, uint32_t mask);
 uint64_t driver_function_address(uint32_t function);
 // A call of what the register pair `a` says, by the lanes with `ps`: such addresses only.
 Status call_address(Warp& w, const Op& op, uint32_t mask);
+// Pascal: of what the register `a` says, their lower words.
+Status call_short_address(Warp& w, const Op& op, uint32_t mask);
 
 }  // namespace rndn::sim

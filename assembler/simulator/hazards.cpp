@@ -237,6 +237,7 @@ Role register_role(const isa::Instruction& in, const isa::Target& target, uint32
     case Mnemonic::BAR: return r_memory;
     case Mnemonic::BRX:
     case Mnemonic::BRXU:
+    case Mnemonic::JMX:
     case Mnemonic::CALL_REL_R:
     case Mnemonic::CALL_ABS_R:
     case Mnemonic::RET_REL:

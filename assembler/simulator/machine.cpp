@@ -154,10 +154,11 @@ Result<ModuleId> Machine::load(std::span<const std::byte> cubin) {
       auto value = address_of(r.symbol);
       if (const auto function = driver_function(r.symbol); !value && function)
         value = driver_function_address(*function);
-      if (!value || r.kind != cubin::Relocation::generic_64 || v.size < 8 || r.offset > v.size - 8)
+      const uint64_t bytes = r.kind == cubin::Relocation::generic_64 ? 8 : r.kind == cubin::Relocation::low_32 ? 4 : 0;
+      if (!value || !bytes || v.size < bytes || r.offset > v.size - bytes)
         return give_up(input_error("variable `{}` refers to `{}`, which cannot be resolved", v.name, r.symbol));
       const uint64_t resolved = *value + static_cast<uint64_t>(r.addend);
-      std::memcpy(host + r.offset, &resolved, 8);
+      std::memcpy(host + r.offset, &resolved, bytes);
     }
   }
   for (cubin::Kernel& k : image.kernels) {
@@ -177,7 +178,7 @@ Result<ModuleId> Machine::load(std::span<const std::byte> cubin) {
       const uint64_t resolved = *value + static_cast<uint64_t>(r.addend);
       const uint32_t half =
           static_cast<uint32_t>(r.kind == cubin::Relocation::absolute_high_32 ? resolved >> 32 : resolved);
-      if (r.kind == cubin::Relocation::generic_64 || k.code.size() < 8 || r.offset > k.code.size() - 8)
+      if (r.kind == cubin::Relocation::generic_64 || r.kind == cubin::Relocation::low_32 || k.code.size() < 8 || r.offset > k.code.size() - 8)
         return give_up(input_error("kernel `{}` has a relocation that the simulator does not know", k.name));
       uint64_t word;
       std::memcpy(&word, k.code.data() + r.offset, 8);

@@ -72,6 +72,7 @@ Image sample(uint32_t sm) {
   Variable addresses{
       .name = ".nv.constant4", .size = 16, .align = 8, .initial = Bytes(16), .constant = true, .bank = 4};
   addresses.relocations = {{Relocation::generic_64, 0, "vprintf", 0}, {Relocation::generic_64, 8, "table", 0}};
+  if (sm < 70) addresses.relocations[0].kind = Relocation::low_32;  // as ptxas 12.9, of functions
   image.variables = {weights, addresses, counter, pointer, table};
   image.files = {{"/home/a/kernels.cu", 1795359447, 1234}, {"own.h", 0, 0}, {"/home/a/b.h", 1, 2}};
   image.debug_strings = bytes_of(std::string("f\0\0inlined\0", 11));

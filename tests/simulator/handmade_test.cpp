@@ -1027,6 +1027,46 @@ TEST(Pascal, StackOfDivergence) {
   }
 }
 
+// As ptxas 12 calls functions of the driver: lower words of their addresses in bank 4.
+TEST(Pascal, AddressesInBankFour) {
+  for (const std::string& t : pascal_targets) {
+    Code c(t);
+    for (const auto& [to, from] : {std::pair{24u, 4u}, {25u, 5u}, {26u, 8u}}) c.add(Mnemonic::MOV, {R(to), R(from)});
+    c.add(Mnemonic::MOV, {R(4), I(16)});
+    c.add(Mnemonic::MOV, {R(5), RZ});
+    c.add(Mnemonic::LDC, {R(14), {.kind = OperandKind::constant, .bank = 4, .value = 8}});
+    c.add(Mnemonic::PRET, {c.label(c.next() + 2)});
+    c.add(Mnemonic::JMX, {R(14)});
+    c.add(Mnemonic::ISETP, {P(0), PT, R(5), RZ, PT}, {{ModifierKind::Compare, 5}});  // what malloc returned
+    c.add(Mnemonic::SEL, {R(17), RZ, I(1), P(0, true)});
+    for (const auto& [to, from] : {std::pair{4u, 24u}, {5u, 25u}, {16u, 26u}}) c.add(Mnemonic::MOV, {R(to), R(from)});
+    c.add(Mnemonic::VOTE, {R(18), PT, PT}, {{ModifierKind::VoteMode, 1}});  // all lanes are back
+    Result<cubin::Image> image = cubin::read(c.cubin());
+    ASSERT_TRUE(image.ok()) << image.error().message;
+    cubin::Variable table{
+        .name = "table", .size = 16, .align = 8, .initial = std::vector<std::byte>(16), .constant = true, .bank = 4};
+    table.relocations = {{cubin::Relocation::low_32, 0, "free", 0}, {cubin::Relocation::low_32, 8, "malloc", 0}};
+    image->variables = {table};
+    Machine m(t, 1 << 20);
+    const auto ran = [&](std::span<const std::byte> cubin) -> Result<std::vector<uint32_t>> {
+      ASSIGN_OR_RETURN(const auto module, m.load({cubin.begin(), cubin.end()}));
+      const uint64_t in = upload(m, std::vector<uint32_t>(32 * 4, 7)), out = upload(m, std::vector<uint32_t>(32 * 4));
+      ASSIGN_OR_RETURN(const auto launched,
+                       m.launch(module, "k", {1, 1, 1}, {32, 1, 1}, 0, Parameters().add(in).add(out).bytes(), {}));
+      (void)launched;
+      return download<uint32_t>(m, out, 4);
+    };
+    const auto right = ran(cubin::write(*image));
+    ASSERT_TRUE(right.ok()) << right.error().message;
+    EXPECT_EQ(*right, (std::vector<uint32_t>{7, 1, ~0u, 0}));
+    image->variables[0].relocations[1].offset = 4;  // so that nothing is where the kernel looks
+    const auto wrong = ran(cubin::write(*image));
+    ASSERT_FALSE(wrong.ok());
+    EXPECT_NE(wrong.error().message.find("a call of 0x0, where no function of the driver is"), std::string::npos)
+        << wrong.error().message;
+  }
+}
+
 // A register that nothing has written.
 TEST(Checks, UninitialisedRegister) {
   for (const std::string& t : {std::string("sm_61"), std::string("sm_86")}) {
