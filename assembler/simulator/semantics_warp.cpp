@@ -149,6 +149,7 @@ uint64_t special(Warp& w, uint32_t number, uint32_t l) {
     case 0x32: return launch.shared_bytes;
     case 0x34: return local_window & 0xffffffff;
     case 0x35: return window_bytes;
+    case 0x37: return 0;  // what the stack does not go below: ptxas's code at -O0 traps there
     case 0x38: return 1u << l;
     case 0x39: return (1u << l) - 1;
     case 0x3a: return (2u << l) - 1;
@@ -187,6 +188,7 @@ bool known_special(uint32_t n) {
     case 0x32:
     case 0x34:
     case 0x35:
+    case 0x37:
     case 0x38:
     case 0x39:
     case 0x3a:

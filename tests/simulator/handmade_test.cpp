@@ -1027,6 +1027,16 @@ TEST(Pascal, StackOfDivergence) {
   }
 }
 
+// ptxas's code at -O0 that calls functions of the driver traps where the stack is lower.
+TEST(Pascal, StacksReachDownToZero) {
+  for (const std::string& t : pascal_targets) {
+    Code c(t);
+    c.special(16, 0x37);
+    c.add(Mnemonic::IADD32I, {R(17), R(16), I(1)});
+    expect_rows(t, c, {{{9, 0, 0}, {0, 1, 0, 0}}});
+  }
+}
+
 // As ptxas 12 calls functions of the driver: lower words of their addresses in bank 4.
 TEST(Pascal, AddressesInBankFour) {
   for (const std::string& t : pascal_targets) {
