@@ -82,9 +82,9 @@ struct Unit {
   uint8_t number;
   bool in_order, late_sources;
 };
-// sm_75: instructions on global, local and shared memory read their sources in the order of issue (ptxas gives a store no read scoreboard where a later
-// access to another memory has one, or loads what it stores).
-constexpr uint8_t turing_memory = 11;
+// sm_75, sm_90: instructions on global, local and shared memory read their sources in the order of issue (ptxas gives a store no read scoreboard where a
+// later access to another memory has one, or on sm_75 loads what it stores).
+constexpr uint8_t ordered_memory = 11;
 // Units that take instructions from a queue. Results within an in-order unit arrive in issue order.
 Unit unit_of(Mnemonic m, bool volta) {
   switch (m) {
@@ -333,7 +333,7 @@ void make_footprints(Program& program) {
         in.operands[1].reg == isa::RZ && f.control.write_barrier > 5)
       f.control.write_barrier = f.control.read_barrier;
     f.unit = unit.number;
-    f.reads_in = turing && (unit.number == 1 || unit.number == 2) ? turing_memory : unit.number;
+    f.reads_in = (turing || target.sm >= 90) && (unit.number == 1 || unit.number == 2) ? ordered_memory : unit.number;
     f.in_order = unit.in_order;
     f.late_sources = unit.late_sources && f.producer != p_fp64 && f.producer != p_uniform;
     const auto add = [&](bool write, uint32_t first, uint32_t count, uint8_t role) {
@@ -625,6 +625,15 @@ void after_issue(Warp& w, const Op& op, const Footprint& f, uint32_t mask, const
         row.read_time = t.now;
       }
     }
+  if (stands_alone(f.control, *w.launch->program->target)) {
+    const auto settle = [&](const auto& all, uint32_t count) {
+      for (const Footprint::Rows& r : std::span(all).first(count))
+        for (uint32_t number = r.first; number < static_cast<uint32_t>(r.first) + r.count && number < row_count;
+             ++number)
+          t.rows[number].written = t.rows[number].reading = 0, t.rows[number].pending = false;
+    };
+    settle(f.writes, f.write_count), settle(f.reads, f.read_count);
+  }
   const bool volta = w.launch->program->target->family == isa::Family::volta;
   t.now += volta && f.control.stall == 0 ? 1 : f.control.stall;  // Pascal: 0 = issued together with the next
 }

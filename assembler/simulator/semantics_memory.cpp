@@ -446,7 +446,8 @@ Status ldc(Warp& w, const Op& op, uint32_t mask) {
 }
 
 // Asynchronous copy from global to shared memory. It reads at once, and the bytes arrive as late as can be: when the warp waits for the copy's group, or
-// never. size: bytes; y: added to the shared address; target: the lowest bits of the global address tell how many of the last bytes are zero (.ZFILL).
+// never. size: bytes; y: added to the shared address; target: the lowest bits of the global address tell how many of the last bytes are zero (.ZFILL);
+// z: the bytes are there at once.
 Status ldgsts(Warp& w, const Op& op, uint32_t mask) {
   const uint32_t* shared = row(w, Source{op.d2});
   const uint32_t copying = mask & lane_mask(w, op.ps);
@@ -471,13 +472,16 @@ Status ldgsts(Warp& w, const Op& op, uint32_t mask) {
       }
     }
     if (w.block->races) note_access(w, op, l, to, op.size, Races::Kind::write, copy.bytes.data());
-    w.copies.push_back(copy);
+    if (op.z)
+      std::memcpy(copy.to, copy.bytes.data(), copy.size);
+    else
+      w.copies.push_back(copy);
   }
   return Status::go;
 }
-// x: the scoreboard that says when all copies so far are there.
+// x: the scoreboard that says when all copies so far are there; z: they are.
 Status end_copies(Warp& w, const Op& op, uint32_t mask) {
-  if (w.timing && op.x > 5) {  // nobody can wait for it
+  if (w.timing && op.x > 5 && !op.z) {  // nobody can wait for it
     ++w.tally->counters.hazards;
     report(w, op, std::countr_zero(mask), "hazard: ends a group of copies, which no scoreboard announces");
   }
@@ -632,6 +636,7 @@ bool select_memory(Selector& s, Op& op) {
       op.ps = s.predicate(2);
       op.size = static_cast<uint8_t>(m(K::Size) == 6 ? 16 : m(K::Size) == 5 ? 8 : 4);
       op.target = m(K::ZFill);
+      op.z = stands_alone(s.in->control, s.target);
       return with(ldgsts);
     }
     case Mnemonic::MEMBAR: op.x = s.volta() ? m(K::Scope) >= 2 : m(K::Scope) >= 1; return with(fence);
@@ -640,7 +645,9 @@ bool select_memory(Selector& s, Op& op) {
     case Mnemonic::CGAERRBAR:
     case Mnemonic::ACQBULK:  // one launch at a time
     case Mnemonic::PREEXIT: return with(nothing);
-    case Mnemonic::LDGDEPBAR: op.x = s.in->control.write_barrier; return with(end_copies);
+    case Mnemonic::LDGDEPBAR:
+      op.x = s.in->control.write_barrier, op.z = stands_alone(s.in->control, s.target);
+      return with(end_copies);
     case Mnemonic::DEPBAR:
       op.x = m(K::LessEqual) ? static_cast<uint32_t>(s.operand(0).value) : 7;
       op.y = static_cast<uint32_t>(s.operand(1).value), op.z = static_cast<uint32_t>(s.operand(2).value);

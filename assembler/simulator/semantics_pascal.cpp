@@ -93,20 +93,39 @@ Status add_saturated(Warp& w, const Op& op, uint32_t mask) {
   });
   return Status::go;
 }
+// Extended as its type says, each factor gives the product modulo 2^64.
+uint64_t widened(uint32_t x, bool is_signed) {
+  return is_signed ? static_cast<uint64_t>(int64_t{static_cast<int32_t>(x)}) : uint64_t{x};
+}
+
 // The product of two words, low or high, and C. x: bit 0 A signed, bit 1 B signed, bit 2: C is a complement that lacks one to be a negation; y: high;
 // z: saturates the sum.
 Status multiply(Warp& w, const Op& op, uint32_t mask) {
   const bool a_signed = op.x & 1, b_signed = op.x & 2, high = op.y, saturate = op.z;
   const uint32_t one = op.x >> 2;
   map3(w, op, mask, [=](uint32_t a, uint32_t b, uint32_t c) {
-    // Extended as its type says, each factor gives the product modulo 2^64.
-    const auto extended = [](uint32_t x, bool is_signed) {
-      return is_signed ? static_cast<uint64_t>(int64_t{static_cast<int32_t>(x)}) : uint64_t{x};
-    };
-    const uint64_t product = extended(a, a_signed) * extended(b, b_signed);
+    const uint64_t product = widened(a, a_signed) * widened(b, b_signed);
     const uint32_t part = static_cast<uint32_t>(high ? product >> 32 : product);
     return saturate ? saturated(int64_t{static_cast<int32_t>(part)} + static_cast<int32_t>(c) + one) : part + c + one;
   });
+  return Status::go;
+}
+
+// The same sum with carries, nothing negated. z: bit 0 adds the carry, bit 1 writes the condition code.
+Status multiply_with_carry(Warp& w, const Op& op, uint32_t mask) {
+  const uint32_t *a = row(w, op.a), *b = row(w, op.b), *c = row(w, op.c);
+  alignas(64) uint32_t in[lanes], r[lanes], carry[lanes], overflow[lanes];
+  expand(op.z & 1 ? w.carry : 0, in);
+  for (uint32_t l = 0; l < lanes; ++l) {
+    const uint64_t product = widened(a[l], op.x & 1) * widened(b[l], op.x & 2), addend = c[l];
+    const uint32_t part = static_cast<uint32_t>(op.y ? product >> 32 : product);
+    const uint64_t sum = part + addend + (in[l] & 1);
+    r[l] = static_cast<uint32_t>(sum);
+    carry[l] = sum >> 32 ? all_lanes : 0;
+    overflow[l] = ~(part ^ c[l]) & (part ^ r[l]);
+  }
+  commit(row(w, op.d), r, mask);
+  if (op.z & 2) set_flags(w, r, carry, overflow, 0, mask);
   return Status::go;
 }
 
@@ -568,12 +587,16 @@ bool select_pascal_integer(Selector& s, Op& op) {
       const bool adds = s.in->mnemonic == Mnemonic::IMAD;
       op.d = s.destination(0);
       op.a = s.integer(1), op.b = s.integer(2);
-      if (s.negations || cc || (adds && m(K::X))) return s.unsupported("a negated full product, or one with a carry");
+      const bool carries = cc || (adds && m(K::X));
+      if (s.negations || (carries && !adds)) return s.unsupported("a negated full product, or one with a carry");
       op.c = adds ? s.integer(3) : Source{zero_row};
       op.x = m(K::SignedA) | m(K::SignedB) << 1 | s.negations << 2;
       op.y = m(K::High);
       op.z = adds && m(K::SAT);
-      return with(multiply);
+      if (!carries) return with(multiply);
+      if (s.negations || op.z) return s.unsupported("a negated or saturated sum of a full product with a carry");
+      op.z = (m(K::X) ? 1 : 0) | (cc ? 2 : 0);
+      return with(multiply_with_carry);
     }
     default: return false;
   }

@@ -85,6 +85,12 @@ struct PoolEntry {
   uint32_t op = 0;     // first instruction that uses it
 };
 
+// From Volta on, with a stall of 0: the next instruction begins when this one has read, written and copied all. ptxas 13's code at -O0 is of such alone,
+// which announce no result and wait for none.
+inline bool stands_alone(const isa::Control& c, const isa::Target& t) {
+  return c.stall == 0 && t.family == isa::Family::volta;
+}
+
 // What the checks of hazards.cpp need to know about an instruction.
 struct Footprint {
   struct Rows {

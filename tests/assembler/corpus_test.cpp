@@ -112,6 +112,66 @@ TEST(Corpus, OurCodePtxasCodeAndThePtxAgree) {
   }
 }
 
+// The same of later releases: every word of their code is known and written back, and what it does is what the PTX does. ptxas 13's code at -O0
+// announces no result and waits for none, so that only its words and results are looked at.
+TEST(Corpus, CodeOfNewerPtxasAndThePtxAgree) {
+  const std::vector<uint64_t> in = input_words();
+  const std::vector<CorpusFile> files = chosen();
+  std::map<std::string, std::vector<uint64_t>> expected;
+  for (const auto& [program, release, least] :
+       {std::tuple{"ptxas-12.9", "12.9", 60u}, std::tuple{"ptxas", "13.", 75u}}) {
+    std::string why, ptxas = test::newer_tool(program, why, release);
+    if (ptxas.empty()) GTEST_SKIP() << "skipped: " << why;
+    for (const std::string& target : targets) {
+      const isa::Target& t = *isa::find_target(target);
+      if (t.sm < least) continue;
+      size_t words = 0, kernels = 0;
+      for (const int level : {0, 1, 3}) {
+        for (const char* folder : {"tests/corpus", "tests/isa/corpus"}) {
+          const bool runs = folder == std::string_view("tests/corpus");
+          std::string path = temporary(".ptx"), said;
+          std::ofstream(path) << rndn::testing::corpus_module(
+              runs ? files : rndn::testing::corpus(fmt::format("{}/{}", RNDN_SOURCE_DIR, folder)), t.sm);
+          const std::vector<std::byte> theirs = assemble_with_ptxas(ptxas, path, target, said, level);
+          unlink(path.c_str());
+          ASSERT_FALSE(theirs.empty()) << program << " " << target << ": " << said;
+          const auto image = cubin::read(theirs);
+          ASSERT_TRUE(image.ok()) << program << " " << target << ": " << image.error().message;
+          for (const cubin::Kernel& k : image->kernels)
+            for (const isa::Located& l : isa::unpack(t, k.code)) {
+              isa::Instruction i;
+              isa::Word back;
+              ++words;
+              if (!isa::decode(t, l.word, l.address, i) || !isa::encode(t, i, l.address, back) || back != l.word)
+                ADD_FAILURE() << fmt::format("{} -O{} {} {} at {:#x}: {:016x}_{:016x}", program, level, target, k.name,
+                                             l.address, l.word.hi, l.word.lo);
+            }
+          for (const CorpusFile& f : files) {
+            if (!runs || f.target > t.sm) continue;
+            const ptx::Module m = parse_text(f.name, f.text);
+            for (const std::string& kernel : entries(m)) {
+              auto [right, is_new] = expected.try_emplace(kernel);
+              if (is_new) right->second = *run_interpreter(m, kernel, in);
+              const auto got = run_simulator(target, theirs, kernel, in, level > 0, nullptr, false);
+              ++kernels;
+              if (!got.ok())
+                ADD_FAILURE() << kernel << " " << target << " -O" << level << " (" << program
+                              << "): " << got.error().message;
+              else
+                EXPECT_EQ(difference_of(f, right->second, *got), "")
+                    << kernel << " " << target << " -O" << level << " (" << program << ")";
+            }
+          }
+        }
+      }
+      std::printf("%s, %s: %zu words, %zu runs of kernels\n", program, target.c_str(), words, kernels);
+      if (!HasFailure())
+        rndn::testing::record_status("count", fmt::format("words of {} that are known", program), target,
+                                     std::to_string(words));
+    }
+  }
+}
+
 TEST(Corpus, AssemblesAtEveryLevelAndWithFewRegisters) {
   for (const CorpusFile& f : chosen()) {
     ptx::Module m = parse_text(f.name, f.text);

@@ -87,10 +87,10 @@ inline std::string temporary(const std::string& suffix) {
 
 // Empty on failure, with the tool's words in `said`.
 inline std::vector<std::byte> assemble_with_ptxas(const std::string& ptxas, const std::string& path,
-                                                  const std::string& target, std::string& said) {
+                                                  const std::string& target, std::string& said, int level = 3) {
   std::string out = temporary(".cubin");
   int status = 0;
-  said = run_command("'" + ptxas + "' --fmad=false -arch=" + target + " -o " + out + " " + path, status);
+  said = run_command("'" + ptxas + "' --fmad=false -O" + std::to_string(level) + " -arch=" + target + " -o " + out + " " + path, status);
   std::vector<std::byte> bytes;
   if (status == 0) {
     Result<std::string> contents = read_file(out);

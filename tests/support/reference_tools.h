@@ -34,10 +34,10 @@ inline std::string reference_tool(const std::string& name, std::string& why) {
   const char* folder = std::getenv("RNDN_REFERENCE_TOOLS");
   return tool_of(folder ? std::string(folder) + "/" + name : name, "11.8", "RNDN_REFERENCE_TOOLS", why);
 }
-// Of release 13, where RNDN_NEWER_TOOLS says: tools/reference-tools --newer.
-inline std::string newer_tool(const std::string& name, std::string& why) {
+// Of release 13 or another, where RNDN_NEWER_TOOLS says: tools/reference-tools --newer.
+inline std::string newer_tool(const std::string& name, std::string& why, const std::string& release = "13.") {
   const char* folder = std::getenv("RNDN_NEWER_TOOLS");
-  if (folder) return tool_of(std::string(folder) + "/" + name, "13.", "RNDN_NEWER_TOOLS", why);
+  if (folder) return tool_of(std::string(folder) + "/" + name, release, "RNDN_NEWER_TOOLS", why);
   why = "no newer " + name + " (RNDN_NEWER_TOOLS)";
   return {};
 }
