@@ -21,6 +21,10 @@ Module parse(FileId file, const SourceManager& sources, DiagnosticSink& sink) {
     sink.error("unsupported", {file, 0, 0}, "unsupported file of 2 GB and more");
     return {};
   }
+  if (text.starts_with("\x7f" "ELF")) {
+    sink.error("syntax", {file, 0, 0}, "an ELF file, such as a cubin, is no PTX");
+    return {};
+  }
   Reader reader(file, text, sink);
   const size_t length = text.size() + 2;  // flex wants two NULs at the end
   const auto buffer = std::make_unique_for_overwrite<char[]>(length);

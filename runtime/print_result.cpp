@@ -395,6 +395,9 @@ std::string element_text(const Value& v, uint64_t i, bool exact) {
 
 std::string calendar_text(BasicType type, int64_t x) {
   constexpr int64_t day_ms = 86400000;
+  // Times of day do not wrap: one before midnight has a sign.
+  if (x < 0 && (type == BasicType::minute || type == BasicType::second || type == BasicType::time))
+    return "-" + calendar_text(type, -x);
   switch (type) {
     case BasicType::date: {
       Civil c = civil(x);

@@ -1,4 +1,6 @@
 // `rndn check` and `rndn compile`: the compiler without a device. They read only the schema of --data, by default TPC-H's.
+#include <unistd.h>
+
 #include <CLI/CLI.hpp>
 #include <cstdio>
 
@@ -88,6 +90,8 @@ Result<std::string> emit_program(const NamedSource& program, const Flags& flags,
     return usage_error("--backend driver compiles on a GPU only: use it with `rndn run`");
   runtime::find_stage(stage, options.until);
   if (options.until >= runtime::Stage::sass && flags.arch.empty()) return usage_error("--emit {} needs --arch", stage);
+  if (options.until == runtime::Stage::cubin && flags.output == "-" && isatty(STDOUT_FILENO))
+    return usage_error("a cubin is not for a terminal: -o FILE writes it, --emit sass shows its instructions");
   if (flags.arch.empty()) options.target = "sm_60";  // PTX that every target takes
   const runtime::Stage until = options.until;
   ASSIGN_OR_RETURN(std::string text, runtime::emit_program(program, std::move(options), &schema, flags.threads,

@@ -20,6 +20,7 @@
 #include <memory>
 #include <string>
 
+#include "libraries/base/report/version.h"
 #include "libraries/base/system/files.h"
 #include "libraries/libdevice/functions.h"
 
@@ -72,6 +73,8 @@ int main(int argc, char** argv) {
     else if (std::strcmp(argv[i], "--help") == 0)
       return llvm::outs() << "usage: rndn-libdevice BITCODE [-o FILE]\nThe math functions of libdevice.10.bc as PTX.\n",
              0;
+    else if (std::strcmp(argv[i], "--version") == 0)
+      return llvm::outs() << "rndn-libdevice " << rndn::version() << "\n", 0;
     else if (argv[i][0] == '-' && argv[i][1] != '\0')
       return fail(2, std::string("unknown flag `") + argv[i] + "`; usage: rndn-libdevice BITCODE [-o FILE]");
     else if (!bitcode)

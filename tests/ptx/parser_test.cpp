@@ -784,6 +784,8 @@ TEST(ParserErrors, BytesThatAreNoTextAreNamedOnceAndNotRepeated) {
   EXPECT_EQ(Parsed(start + std::string("\0\x1b\x7f", 3)).errors(),
             "test.ptx:3:1: error: byte 0x00 and the 2 after it are no PTX\n  ???\n  ^~~\n");
   EXPECT_EQ(Parsed(start + "##'").errors(), "test.ptx:3:1: error: `##'` is no PTX\n  ##'\n  ^~~\n");
+  EXPECT_EQ(Parsed(std::string("\x7f" "ELF\2\1\1\0\n\xe7\n\xe8", 12)).errors(),
+            "test.ptx:1:1: error: an ELF file, such as a cubin, is no PTX\n  ?ELF????\n  ^\n");
   // Whatever the bytes are, nothing that moves a terminal's cursor comes out.
   std::string every;
   for (int c = 0; c < 256; ++c) every += std::string(1, static_cast<char>(c)) + " x\n";

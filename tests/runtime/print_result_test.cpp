@@ -92,6 +92,10 @@ TEST(PrintResult, CalendarIsIso) {
   EXPECT_EQ(calendar_text(BasicType::time, 40953001), "11:22:33.001");
   EXPECT_EQ(calendar_text(BasicType::dt, 1546449021001), "2019-01-02T17:10:21.001");
   EXPECT_EQ(calendar_text(BasicType::dt, -1), "1969-12-31T23:59:59.999");
+  EXPECT_EQ(calendar_text(BasicType::minute, -60), "-00:01");
+  EXPECT_EQ(calendar_text(BasicType::minute, -6000), "-01:40");
+  EXPECT_EQ(calendar_text(BasicType::second, -1), "-00:00:01");
+  EXPECT_EQ(calendar_text(BasicType::time, -1), "-00:00:00.001");
 }
 
 TEST(PrintResult, EnumerationsShowTheirKeys) {

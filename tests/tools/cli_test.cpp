@@ -1582,6 +1582,16 @@ TEST_F(CliSql, ATerminalGetsTheFirstRows) {
   EXPECT_EQ(std::count(all.begin(), all.end(), '\n'), 1503) << "no terminal: nothing is lost";
 }
 
+TEST_F(Cli, ATerminalGetsNoCubin) {
+  if (run("script --version").exit_code != 0) GTEST_SKIP() << "skipped: there is no `script`";
+  const std::string command = "rndn compile " RNDN_SOURCE_DIR "/tpch/queries/q06.hir --arch sm_86";
+  const Ran refused = run("script -qec '" + command + "' /dev/null"), taken = run(command);
+  EXPECT_EQ(refused.exit_code, 2);
+  EXPECT_THAT(refused.out, HasSubstr("a cubin is not for a terminal: -o FILE writes it"));
+  EXPECT_EQ(taken.exit_code, 0);
+  EXPECT_TRUE(taken.out.starts_with("\x7f" "ELF"));
+}
+
 TEST_F(CliSql, SaysWhatIsWrong) {
   write("q.sql", "select 1;\nselect l_qantity\nfrom lineitem;\n");
   Ran r = run("rndn sql q.sql --data tpch:0.01 --device cpu");
