@@ -118,6 +118,7 @@ enum RelocationType : uint32_t {
   r_call_90 = 0x4b
 };
 
+inline constexpr uint8_t os_abi_13 = 0x41;  // of toolkit 13; before it 0x33
 inline constexpr uint32_t toolkit_118 = 0x76;  // CUDA 11.8, as ELF version and API version
 
 }  // namespace rndn::cubin

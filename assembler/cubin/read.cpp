@@ -1,6 +1,6 @@
 // Cubin to image. Nothing in the file is trusted: every offset, size, index and string is checked before use, and what is wrong is named.
 //
-// Formats: ELF ABI version 7 (toolkit 11.8; target in bits 0..7 of e_flags) and 8 (toolkit 13; target in bits 8..15). Sections that an Image has
+// Formats: ELF ABI version 7 (toolkit 11.8; target in bits 0..7 of e_flags) and 8 or another OS ABI (toolkit 13; target in bits 8..15). Sections that an Image has
 // no place for (debug information but for line tables, notes, call graphs) are passed over. Cost linear in the file, plus sorting of the variables.
 #include <algorithm>
 #include <bit>
@@ -95,15 +95,12 @@ Result<void> Reader::sections() {
     return input_error("not a cubin: an ELF file for another machine ({})", h.machine);
   if (h.type != 2)
     return input_error("not an executable cubin (ELF type {}); relocatable ones have to be linked first", h.type);
-  if (h.ident[8] == 7 || h.ident[8] == 2) {  // 2: without the ABI, as ptxas makes of modules that do not keep to it
-    image_.sm = h.flags & 0xff;
-    image_.ptx_target = h.flags >> 16 & 0xff;
-  } else if (h.ident[8] == 8) {
-    image_.sm = h.flags >> 8 & 0xff;
-    image_.ptx_target = image_.sm;
-  } else {
-    return input_error("cubin of unknown ELF ABI version {}", h.ident[8]);
-  }
+  const uint8_t abi = h.ident[8];
+  if (abi != 2 && abi != 7 && abi != 8)  // 2: without the ABI, as ptxas makes of modules that do not keep to it
+    return input_error("cubin of unknown ELF ABI version {}", abi);
+  const bool is_newer = abi == 8 || h.ident[7] == os_abi_13;
+  image_.sm = h.flags >> (is_newer ? 8 : 0) & 0xff;
+  image_.ptx_target = is_newer ? image_.sm : h.flags >> 16 & 0xff;
   layout_ = find_layout(image_.sm);
   if (!layout_) return input_error("cubin for sm_{}, which is not supported", image_.sm);
   if (h.section_header_size != sizeof(SectionHeader))

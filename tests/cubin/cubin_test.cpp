@@ -174,6 +174,20 @@ TEST_P(Targets, HeaderAndParametersAsTheDriverNeedsThem) {
   EXPECT_TRUE(contains({static_cast<uint8_t>(base), static_cast<uint8_t>(base >> 8), 24, 0}));
 }
 
+// Toolkit 13 has the target elsewhere, also in modules without the ABI.
+TEST_P(Targets, HeadersOfToolkit13) {
+  for (const uint8_t abi : {8, 2}) {
+    Bytes file = write(sample(GetParam()));
+    const uint32_t flags = 6u << 24 | GetParam() << 8 | 4;
+    std::memcpy(&file[48], &flags, 4);
+    file[7] = std::byte{0x41}, file[8] = std::byte{abi};
+    const auto image = read(file);
+    ASSERT_TRUE(image) << image.error().message;
+    EXPECT_EQ(image->sm, GetParam());
+    EXPECT_EQ(image->ptx_target, GetParam());
+  }
+}
+
 TEST_P(Targets, DamagedFilesAreRefusedOrReadButNeverCrash) {
   Bytes file = write(sample(GetParam()));
   size_t refused = 0;
