@@ -117,12 +117,14 @@ function(component name)
   set_property(GLOBAL APPEND PROPERTY RNDN_COMPONENTS "${name}\t${C_FOLDER}\t${deps}\t${headers}\t${C_ABOUT}")
 endfunction()
 
-# component_test(name DEPS .. SOURCES .. [LABELS ..] [LINK ..] [TOGETHER ..] [GATE ..] [SLOW ..]): a GoogleTest program `test_<name>`, its cases registered with CTest, each a
+# component_test(name [ASIDE] DEPS .. SOURCES .. [LABELS ..] [LINK ..] [TOGETHER ..] [GATE ..] [SLOW ..] [SAMPLED ..]): a GoogleTest program `test_<name>`, its cases registered with CTest, each a
 # process of its own, labelled as LABELS says, else by the name; those of the suites TOGETHER (as --gtest_filter has them), whose set-up takes longer than they do, are one process. Those that GATE
 # selects take long for what they prove: their label is `gate`, and `tools/check --quick` leaves them out; those of SLOW are `slow`, which the gate leaves out, too.
+# Those of SAMPLED try some of their cases (tests/support/every_case.h); the slow test `<name>.every_case` runs them with all.
+# One that is put ASIDE is not built for the gate either: the slow test `<name>.all` builds and runs it.
 # Tests read their data below RNDN_SOURCE_DIR and find the built programs in RNDN_BIN_DIR.
 function(component_test name)
-  cmake_parse_arguments(T "" "" "SOURCES;DEPS;LABELS;LINK;TOGETHER;GATE;SLOW" ${ARGN})
+  cmake_parse_arguments(T "ASIDE" "" "SOURCES;DEPS;LABELS;LINK;TOGETHER;GATE;SLOW;SAMPLED" ${ARGN})
   find_package(GTest REQUIRED)
   include(GoogleTest)
   add_executable(test_${name} ${T_SOURCES})
@@ -138,6 +140,10 @@ function(component_test name)
     target_link_libraries(test_${name} PRIVATE rndn_${dep})
   endforeach()
   target_compile_definitions(test_${name} PRIVATE RNDN_SOURCE_DIR="${CMAKE_SOURCE_DIR}" RNDN_BIN_DIR="${CMAKE_BINARY_DIR}/bin")
+  if(T_ASIDE)
+    test_aside(${name}.all test_${name})
+    return()
+  endif()
   if(NOT T_LABELS)
     set(T_LABELS ${name})
   endif()
@@ -157,11 +163,24 @@ function(component_test name)
     gtest_discover_tests(test_${name} TEST_PREFIX ${name}. TEST_FILTER ${slow} TEST_LIST test_${name}_slow DISCOVERY_MODE PRE_TEST
       PROPERTIES LABELS slow TIMEOUT 600)
   endif()
+  if(T_SAMPLED)
+    string(REPLACE ";" ":" sampled "${T_SAMPLED}")
+    add_test(NAME ${name}.every_case COMMAND test_${name} --gtest_filter=${sampled})
+    set_tests_properties(${name}.every_case PROPERTIES ENVIRONMENT RNDN_EVERY_CASE=1 LABELS slow TIMEOUT 1800)
+  endif()
   foreach(suite ${T_TOGETHER})
     string(REPLACE "*" "" suite_name ${suite})
     add_test(NAME ${name}.${suite_name}all COMMAND test_${name} --gtest_filter=${suite})
     set_tests_properties(${name}.${suite_name}all PROPERTIES LABELS "${T_LABELS}" TIMEOUT 600 COST 100)
   endforeach()
+endfunction()
+
+# test_aside(NAME TARGET [ARGUMENT ..]): a slow test that builds a program, which nothing else does, and runs it.
+function(test_aside name target)
+  set_target_properties(${target} PROPERTIES EXCLUDE_FROM_ALL ON)
+  string(REPLACE ";" " " arguments "${ARGN}")
+  add_test(NAME ${name} COMMAND sh -c "'${CMAKE_COMMAND}' --build '${CMAKE_BINARY_DIR}' --target ${target} && exec '$<TARGET_FILE:${target}>' ${arguments}")
+  set_tests_properties(${name} PROPERTIES LABELS slow TIMEOUT 3600 RESOURCE_LOCK build)
 endfunction()
 
 # fuzz_target(name SOURCES .. DEPS ..): a libFuzzer program in build/fuzz/bin, where RNDN_FUZZ is on.

@@ -1,5 +1,6 @@
 // Which branches split a warp: those around which lanes have to be brought together have a region (BSSY, SSY), and no others.
 #include "tests/assembler/three_ways.h"
+#include "tests/support/every_case.h"
 
 namespace rndn::assembler::testing::divergence_test {
 namespace {
@@ -226,7 +227,7 @@ class Nest {
 
 TEST(Divergence, NestsMeanTheSame) {
   const char* count = std::getenv("RNDN_NESTS");  // more of them than each time
-  const uint32_t last = count ? static_cast<uint32_t>(std::atoi(count)) : 60;
+  const uint32_t last = count ? static_cast<uint32_t>(std::atoi(count)) : static_cast<uint32_t>(rndn::test::in_the_gate(24, 60));
   std::array<size_t, 2> regions{};
   for (uint32_t seed = 0; seed < last; ++seed) {
     const std::string text = kernel(Nest(seed).run());

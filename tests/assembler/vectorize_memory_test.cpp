@@ -1,6 +1,7 @@
 // Accesses that ptx/transform/vectorize_memory.cpp makes one, and accesses that it must leave: our code against the PTX interpreter, on every target.
 #include "assembler/isa/isa.h"
 #include "tests/assembler/three_ways.h"
+#include "tests/support/every_case.h"
 
 namespace rndn::assembler::testing::vectorize_memory_test {
 namespace {
@@ -201,7 +202,7 @@ TEST(JoinWords, AtRandomMeanWhatTheyMeant) {
   std::mt19937 random(7);
   const auto pick = [&](uint32_t n) { return static_cast<int>(random() % n); };
   int joined = 0;
-  for (int n = 0; n < 60; ++n) {
+  for (uint64_t n = 0; n < rndn::test::in_the_gate(24, 60); ++n) {
     std::string body = "add.u32 %q, %s, 32;\nmov.u32 %t10, %s;\n";
     for (int k = 1; k < 9; ++k) body += fmt::format("mad.lo.u32 %t{}, %b, {}, %c;\n", k, 2 * k + 3);
     int labels = 0;

@@ -4,6 +4,7 @@
 
 #include "runtime/print_result.h"
 #include "tests/codegen/handmade.h"
+#include "tests/support/every_case.h"
 
 namespace rndn::test::list_test {
 namespace {
@@ -211,7 +212,9 @@ TEST(Lists, AggregatesOfGatheredColumns) {
                        .geometry = "rows"});
   ASSERT_EQ(g.code.kernels[0].refused, "");
   size_t turn = 0;
+  rndn::test::Sample sample(3);
   for (const std::vector<uint64_t>& lengths : distributions()) {
+    if (!sample.has_next()) continue;
     SCOPED_TRACE(fmt::format("{} cells, {} elements", lengths.size(), total(lengths)));
     const uint64_t n = total(lengths);
     check_everywhere(g,
@@ -246,7 +249,7 @@ TEST(Lists, AllReductionsOfAllTypes) {
     ASSERT_EQ(g.code.kernels[0].refused, "");
     size_t turn = index(hir::TypeId(type));
     for (const std::vector<uint64_t>& lengths : distributions())
-      if (++turn % 3 == 0) check_everywhere(g, {{"x", cut(whole_numbers(type, total(lengths), 15), lengths)}}, turn);
+      if (++turn % rndn::test::in_the_gate(8, 3) == 0) check_everywhere(g, {{"x", cut(whole_numbers(type, total(lengths), 15), lengths)}}, turn);
   }
 }
 
@@ -266,7 +269,9 @@ TEST(Lists, ElementsSelectionsAndLists) {
   ASSERT_EQ(g.code.kernels[0].refused, "");
   EXPECT_THAT(g.code.kernels[0].cells_of, ::testing::ElementsAre(-1, 0, -1, -1, -1, -1));
   size_t turn = 1;
+  rndn::test::Sample sample(4);
   for (const std::vector<uint64_t>& lengths : distributions()) {
+    if (!sample.has_next()) continue;
     SCOPED_TRACE(fmt::format("{} cells, {} elements", lengths.size(), total(lengths)));
     check_everywhere(g,
                      {{"x", cut(whole_numbers(BasicType::f64, total(lengths), 16), lengths)},
@@ -303,7 +308,7 @@ TEST(Lists, ReversedCells) {
     ASSERT_EQ(g.code.kernels[0].refused, "");
     size_t turn = index(hir::TypeId(type));
     for (const std::vector<uint64_t>& lengths : distributions()) {
-      if (++turn % 2) continue;
+      if (++turn % rndn::test::in_the_gate(5, 2)) continue;
       SCOPED_TRACE(fmt::format("{}, {} cells, {} elements", basic_type_name(type), lengths.size(), total(lengths)));
       const Value x = cut(whole_numbers(type, total(lengths), 21), lengths);
       check_everywhere(g, {{"x", x}, {"y", x}}, turn);

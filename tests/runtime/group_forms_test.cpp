@@ -14,6 +14,7 @@
 #include "runtime/engine.h"
 #include "runtime/print_result.h"
 #include "runtime/simulator/simulator_device.h"
+#include "tests/support/every_case.h"
 #include "tests/support/no_tables.h"
 
 namespace rndn::runtime::group_forms_test {
@@ -215,7 +216,7 @@ std::string said(const Result<std::vector<reference::Value>>& got) {
 
 TEST(GroupForms, GiveWhatRunsGive) {
   const char* seeds = std::getenv("RNDN_RANDOM_SEEDS");
-  const uint64_t last = seeds ? std::strtoull(seeds, nullptr, 10) : 1500;
+  const uint64_t last = seeds ? std::strtoull(seeds, nullptr, 10) : rndn::test::in_the_gate(700, 1500);
   const rndn::test::NoTables tables;
   size_t programs = 0, groups = 0, orders = 0;
   for (uint64_t seed = 0; seed < last; ++seed) {

@@ -15,6 +15,7 @@
 #include "runtime/engine.h"
 #include "runtime/print_result.h"
 #include "runtime/simulator/simulator_device.h"
+#include "tests/support/every_case.h"
 #include "tests/support/made_tables.h"
 
 namespace rndn::runtime {
@@ -429,8 +430,10 @@ TEST(Sinks, WideKeysAreHashed) {
   const std::vector<std::vector<std::string>> keys = {
       {"f_a"}, {"f_a", "f_b"}, {"f_t", "f_a"}, {"f_b", "f_t", "f_a"}, {"f_a", "f_t", "f_b", "f_a"}};
   size_t turn = 0;
+  rndn::test::Sample sample(2);
   for (const uint64_t groups : {2u, 40u, 900u})
     for (const auto& of : keys) {
+      if (!sample.has_next()) continue;
       MadeTables tables;
       put_wide(tables, 3000, groups, groups + of.size());
       const std::string text = grouped(wide_loads(), of, {"f_n", "f_w"}, turn % 2 ? "m" : "");
@@ -782,7 +785,7 @@ class Grouping {
 TEST(Sinks, RandomProgramsGiveWhatTheInterpreterGives) {
   constexpr const char* targets[] = {"sm_61", "sm_86", "sm_90"};
   const char* seeds = std::getenv("RNDN_RANDOM_SEEDS");
-  const uint64_t last = seeds ? std::strtoull(seeds, nullptr, 10) : 60;
+  const uint64_t last = seeds ? std::strtoull(seeds, nullptr, 10) : rndn::test::in_the_gate(24, 60);
   size_t folded = 0;
   for (uint64_t seed = 0; seed < last; ++seed) {
     const Grouping random(seed);
@@ -829,7 +832,7 @@ TEST(Sinks, RandomProgramsWithFoldsApartGiveWhatTheInterpreterGives) {
 TEST(Sinks, RandomProgramsWithHashedGroupsGiveWhatTheInterpreterGives) {
   constexpr const char* targets[] = {"sm_61", "sm_86", "sm_90"};
   const char* seeds = std::getenv("RNDN_RANDOM_SEEDS");
-  const uint64_t last = seeds ? std::strtoull(seeds, nullptr, 10) : 40;
+  const uint64_t last = seeds ? std::strtoull(seeds, nullptr, 10) : rndn::test::in_the_gate(15, 40);
   How how{.runs = 2};
   how.engine.operators.group = operators::Options::Group::hash;
   size_t hashed = 0;

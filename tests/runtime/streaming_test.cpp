@@ -17,6 +17,7 @@
 #include "runtime/simulator/simulator_device.h"
 #include "runtime/sql/queries.h"
 #include "ssb/source.h"
+#include "tests/support/every_case.h"
 #include "tpch/source.h"
 
 namespace rndn::runtime {
@@ -431,7 +432,7 @@ TEST_P(EveryRule, GivesTheSameByRanges) {
   // By ranges though it fits, of rows as they lie and in the order of keys.
   for (bool by_keys : {false, true}) {
     const Ran asked = programs.run("t.hir", text, UINT64_MAX,
-                                   {.range_rows = 2000, .ranges_by_keys = by_keys});
+                                   {.range_rows = rndn::test::in_the_gate(5000, 2000), .ranges_by_keys = by_keys});
     EXPECT_EQ(asked.error, "");
     EXPECT_TRUE(asked.csv == free.csv) << by_keys << difference(asked.csv, free.csv);
   }
@@ -820,7 +821,7 @@ class RandomProgram {
 // RNDN_RANDOM_SEEDS=N: so many programs.
 TEST(Streaming, RandomProgramsGiveTheSameByRanges) {
   const char* seeds = std::getenv("RNDN_RANDOM_SEEDS");
-  const uint64_t last = seeds ? std::strtoull(seeds, nullptr, 10) : 60;
+  const uint64_t last = seeds ? std::strtoull(seeds, nullptr, 10) : rndn::test::in_the_gate(20, 60);
   uint64_t by_ranges = 0;
   for (uint64_t seed = 1; seed <= last && !HasFailure(); ++seed) {
     SCOPED_TRACE(seed);

@@ -202,7 +202,8 @@ Suite opcode_suite(uint32_t sm) {
   return s;
 }
 
-constexpr uint32_t operand_threads = 1024, operand_launches = 4;
+constexpr uint32_t operand_threads = 1024;
+const uint32_t operand_launches = static_cast<uint32_t>(test::in_the_gate(1, 4));
 
 Suite operand_suite() {
   const auto kernels = testing::operand_kernels(source("tests/support/operands.txt"));

@@ -9,6 +9,7 @@
 #include "frontend/sql/translate.h"
 #include "libraries/base/system/files.h"
 #include "tests/sql_translate/changed_plans.h"
+#include "tests/support/every_case.h"
 #include "tests/support/random_seeds.h"
 
 namespace rndn::sql {
@@ -230,7 +231,7 @@ TEST(Plan, ChangedPlansGiveAProgramOrAnError) {
   ASSERT_GT(plans.size(), 300u);
   const test::PlanChanges changes(plans);
   size_t translated = 0, refused = 0;
-  const unsigned seeds = rndn::testing::random_seeds(2500);
+  const unsigned seeds = rndn::testing::random_seeds(static_cast<unsigned>(rndn::test::in_the_gate(900, 2500)));
   for (unsigned seed = 0; seed < seeds; ++seed) {
     SCOPED_TRACE(seed);
     std::mt19937 random(seed);
