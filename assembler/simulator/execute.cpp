@@ -34,7 +34,7 @@ std::array<uint32_t, 3> thread_of(const Warp& w, uint32_t lane) {
   return {w.tid[0][lane], w.tid[1][lane], w.tid[2][lane]};
 }
 
-void add(Counts& to, const Counts& from) {
+void add_counts(Counts& to, const Counts& from) {
   to.global_load_bytes += from.global_load_bytes;
   to.global_store_bytes += from.global_store_bytes;
   to.shared_bank_conflicts += from.shared_bank_conflicts;
@@ -51,9 +51,9 @@ void add(Counts& to, const Counts& from) {
   to.divergent_branches += from.divergent_branches;
   to.partial_exits += from.partial_exits;
 }
-void add(Counters& to, const Counters& from) {
-  add(static_cast<Counts&>(to), from);
-  add(to.spinning, from.spinning);
+void add_counts(Counters& to, const Counters& from) {
+  add_counts(static_cast<Counts&>(to), from);
+  add_counts(to.spinning, from.spinning);
   to.spin_iterations += from.spin_iterations;
   to.blocks += from.blocks;
   to.hazards += from.hazards;
@@ -82,7 +82,7 @@ class Spinning {
   void back(uint32_t pc, uint64_t instructions, uint64_t threads) {
     if (!inside_ || w_.pc != head_ || heads_[pc + 1] == head_) return;
     Counts& counts = own_->counters.spinning;
-    add(counts, static_cast<const Counts&>(iteration_.counters));
+    add_counts(counts, static_cast<const Counts&>(iteration_.counters));
     counts.warp_instructions += instructions - from_instructions_, instructions_ += instructions - from_instructions_;
     counts.thread_instructions += threads - from_threads_, threads_ += threads - from_threads_;
     ++own_->counters.spin_iterations;
@@ -91,7 +91,7 @@ class Spinning {
     w_.tally = own_;
   }
   void stop() {
-    if (inside_) add(own_->counters, iteration_.counters);
+    if (inside_) add_counts(own_->counters, iteration_.counters);
     inside_ = false;
     w_.tally = own_;
   }
@@ -394,7 +394,7 @@ void run_thread(Launch& launch, std::atomic<uint64_t>& next, uint64_t blocks, ui
     if (!finished && more && resident.size() < limit) more = admit();
   }
   const std::lock_guard lock(launch.mutex);
-  add(total, tally.counters);
+  add_counts(total, tally.counters);
 }
 
 }  // namespace

@@ -155,7 +155,7 @@ uint32_t sectors(const uint64_t* addresses, uint32_t mask, uint32_t size) {
   return count;
 }
 
-void count(Warp& w, Space space, bool is_store, uint32_t sector_count, uint32_t bytes) {
+void count_sectors(Warp& w, Space space, bool is_store, uint32_t sector_count, uint32_t bytes) {
   Counters& c = w.tally->counters;
   if (space == Space::shared) {
     ++c.shared_accesses;
@@ -248,7 +248,7 @@ Status load_op(Warp& w, const Op& op, uint32_t mask) {
   uint32_t* d = row(w, op.d);
   uint64_t first;
   if (const std::byte* p = contiguous<space, size>(w, op, mask, wide, first)) {
-    count(w, space, false, static_cast<uint32_t>(((first + lanes * size - 1) >> 5) - (first >> 5) + 1), lanes * size);
+    count_sectors(w, space, false, static_cast<uint32_t>(((first + lanes * size - 1) >> 5) - (first >> 5) + 1), lanes * size);
     if constexpr (space == Space::global) fetch_ahead<lanes * size>(w, op, p);
     if constexpr (size == 4) {
       std::memcpy(d, p, lanes * 4);
@@ -299,7 +299,7 @@ Status load_op(Warp& w, const Op& op, uint32_t mask) {
       }
     }
   }
-  count(w, space, false, space == Space::global || space == Space::generic ? sectors(addresses, mask, size) : 0,
+  count_sectors(w, space, false, space == Space::global || space == Space::generic ? sectors(addresses, mask, size) : 0,
         static_cast<uint32_t>(std::popcount(mask)) * size);
   if (space == Space::shared && w.launch->options.count_classes) [[unlikely]]
     w.tally->counters.shared_bank_conflicts += bank_conflicts(addresses, mask, size);
@@ -313,7 +313,7 @@ Status store_op(Warp& w, const Op& op, uint32_t mask) {
   const uint32_t* s = w.rows[op.y & 1] + op.d2;
   uint64_t first;
   if (std::byte* p = contiguous<space, size>(w, op, mask, wide, first)) {
-    count(w, space, true, static_cast<uint32_t>(((first + lanes * size - 1) >> 5) - (first >> 5) + 1), lanes * size);
+    count_sectors(w, space, true, static_cast<uint32_t>(((first + lanes * size - 1) >> 5) - (first >> 5) + 1), lanes * size);
     for (uint32_t l = 0; l < lanes; ++l) {
       if constexpr (size == 1) store<uint8_t>(p + l, static_cast<uint8_t>(s[l]));
       if constexpr (size == 2) store<uint16_t>(p + 2 * l, static_cast<uint16_t>(s[l]));
@@ -348,7 +348,7 @@ Status store_op(Warp& w, const Op& op, uint32_t mask) {
     else if (racing)
       std::memcpy(at, value, size);
   }
-  count(w, space, true, space == Space::global || space == Space::generic ? sectors(addresses, mask, size) : 0,
+  count_sectors(w, space, true, space == Space::global || space == Space::generic ? sectors(addresses, mask, size) : 0,
         static_cast<uint32_t>(std::popcount(mask)) * size);
   if (space == Space::shared && w.launch->options.count_classes) [[unlikely]]
     w.tally->counters.shared_bank_conflicts += bank_conflicts(addresses, mask, size);
@@ -399,7 +399,7 @@ Status matrices(Warp& w, const Op& op, uint32_t mask) {
         note_access(w, op, l, rows[l], row_bytes, Races::Kind::write, cells[l]);
       std::memcpy(rows[l], cells[l], row_bytes);
     }
-  count(w, Space::shared, !loads, 0, 8 * op.x * row_bytes);
+  count_sectors(w, Space::shared, !loads, 0, 8 * op.x * row_bytes);
   if (w.launch->options.count_classes) [[unlikely]]
     w.tally->counters.shared_bank_conflicts += bank_conflicts(addresses, used, row_bytes);
   return Status::go;

@@ -16,12 +16,6 @@ namespace rndn::sql {
 
 using hir::BasicType;
 
-namespace {
-
-constexpr Type truth{TypeId::boolean};
-
-}  // namespace
-
 std::optional<__int128> limit_of(BasicType type, bool greatest) {
   if (type == BasicType::boolean) return greatest;
   if (type == BasicType::date) return greatest ? INT32_MAX : INT32_MIN;
@@ -340,7 +334,7 @@ Cell Translator::aggregate_cell(const Expression& e, const Relation& in, const G
         }
         std::vector<SortKey> keys{{value}};
         if (!is_none(counted))
-          keys.insert(keys.begin(), {{g_.spread(counted, g.rows), nothing, truth}, is_min});
+          keys.insert(keys.begin(), {{g_.spread(counted, g.rows), nothing, boolean_type}, is_min});
         const VectorId o = permutation(g.rows, keys);
         const VectorId ranks = g_.call(
             "@index_a(", {g_.spread(g_.integer(BasicType::i64, 0), g.rows), o, g_.rows(g.rows)},

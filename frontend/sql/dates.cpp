@@ -16,7 +16,6 @@ namespace rndn::sql {
 using hir::BasicType;
 
 namespace {
-constexpr BasicType whole = BasicType::i64, truth = BasicType::boolean;
 constexpr int64_t days_of_era = 146097, years_of_era = 400, epoch_of_era = 719468;
 }  // namespace
 

@@ -27,14 +27,10 @@ using hir::BasicType;
 
 namespace {
 
-constexpr Type truth{TypeId::boolean};
-
 bool is_semi(JoinType t) {
   return t == JoinType::semi || t == JoinType::anti || t == JoinType::mark || t == JoinType::right_semi ||
          t == JoinType::right_anti;
 }
-
-bool is_equality(Function f) { return f == Function::equal || f == Function::not_distinct_from; }
 
 }  // namespace
 
@@ -190,7 +186,7 @@ VectorId Translator::met_by_another(const Relation& left, const Relation& right,
   }
   if (!is_none(value.valid))
     for (const VectorId v : {value.valid, g_.not_(value.valid)})
-      ends.columns.push_back({reduce(g, "any", v, Bounds::of(0, 1)), nothing, truth});
+      ends.columns.push_back({reduce(g, "any", v, Bounds::of(0, 1)), nothing, boolean_type});
   size_t at = 0;
   bool found = false;
   for (const bool lifting : {false, true}) found = found || look_up_any(ends, own, false, lifting, at);

@@ -13,7 +13,6 @@ using hir::BasicType;
 
 namespace {
 
-constexpr BasicType whole = BasicType::i64, wide = BasicType::i128, truth = BasicType::boolean;
 constexpr int64_t days_of_month = 30, months_of_year = 12;
 constexpr __int128 word = __int128{1} << 32, two_words = __int128{1} << 64;
 constexpr Bounds part_bounds = {true, -INT32_MAX, INT32_MAX};  // of months and of days

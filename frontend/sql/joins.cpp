@@ -27,8 +27,6 @@ using hir::BasicType;
 
 namespace {
 
-constexpr Type truth{TypeId::boolean};
-
 std::string_view comparison_of(Function f) {
   switch (f) {
     case Function::equal:
@@ -44,8 +42,6 @@ std::string_view comparison_of(Function f) {
 
 // NaN is above all numbers and equal to itself, which `join_index` does not know: such orders are filters.
 bool may_be_nan(const Cell& x, const Cell& y) { return is_floating(x.type) || is_floating(y.type); }
-
-bool is_equality(Function f) { return f == Function::equal || f == Function::not_distinct_from; }
 
 }  // namespace
 
@@ -116,8 +112,8 @@ std::vector<Translator::Key> Translator::keys_of(const On& on, const Relation& l
     if (!hir::is_float(g_[keys[k].left.value].type)) continue;
     const VectorId nans[] = {is_nan(keys[k].left.value), is_nan(keys[k].right.value)};
     if (is_none(nans[0]) || is_none(nans[1])) continue;
-    Key flags{{nans[0], keys[k].left.valid, truth},
-              {nans[1], keys[k].right.valid, truth},
+    Key flags{{nans[0], keys[k].left.valid, boolean_type},
+              {nans[1], keys[k].right.valid, boolean_type},
               keys[k].nulls_equal};
     for (Cell* c : {&keys[k].left, &keys[k].right}) {
       const VectorId nan = nans[c == &keys[k].right];
@@ -149,7 +145,7 @@ void Translator::residual(Relation& joined, const On& on, size_t but, bool paire
     if (c.comparison == Function::not_distinct_from)
       filter(joined, equal_cells(x, y));
     else if (c.comparison == Function::distinct_from)
-      filter(joined, {g_.not_(equal_cells(x, y).value), nothing, truth});
+      filter(joined, {g_.not_(equal_cells(x, y).value), nothing, boolean_type});
     else if (!builtin.empty())
       filter(joined, compare_cells(builtin, x, y));
     else
@@ -631,7 +627,7 @@ VectorId Translator::left_open(const Relation& left, const Relation& right, cons
   joined.space = pair.space;
   const auto unless_false = [&](const Cell& c) {
     const VectorId maybe = is_none(c.valid) ? c.value : g_.or_(c.value, g_.not_(c.valid));
-    filter(joined, {maybe, nothing, truth});
+    filter(joined, {maybe, nothing, boolean_type});
   };
   const std::vector<Cell> columns = joined.columns;
   const std::span<const Cell> all = columns;
@@ -664,7 +660,7 @@ VectorId Translator::left_open_by_keys(const Relation& left, const Relation& p, 
       (equal >> k & 1 ? keys : others).push_back(nullable[k]);
     std::vector<Cell> parts;
     for (const Key& k : keys) parts.push_back(k.right);
-    for (const Key& k : others) parts.push_back({valid_of(k.right), nothing, truth});
+    for (const Key& k : others) parts.push_back({valid_of(k.right), nothing, boolean_type});
     const VectorId first = group(q.space, parts).first;
     for (Key& k : keys) k.right = pick(k.right, first);
     const Pairs pair = pairs(p, {g_[first].space, nothing, {}}, keys, {});
@@ -708,7 +704,7 @@ Cell Translator::mark(const Relation& left, const Relation& right, std::vector<K
     for (const Condition& c : on.conditions) {
       if (is_equality(c.comparison) || c.comparison == Function::distinct_from) continue;
       const auto [x, y] = compared(c, left, right);
-      if (error_) return failed(truth);
+      if (error_) return failed(boolean_type);
       nullable = nullable || !(is_none(x.valid) && is_none(y.valid));
     }
   }
@@ -718,7 +714,7 @@ Cell Translator::mark(const Relation& left, const Relation& right, std::vector<K
       (!keys[0].nulls_equal || (is_none(keys[0].left.valid) && is_none(keys[0].right.valid)))) {
     Cell x = keys[0].left, y = keys[0].right;
     unify(x, y);
-    if (error_) return failed(truth);
+    if (error_) return failed(boolean_type);
     const VectorId right_mask = g_.and_(right.mask, y.valid);
     Lookup from, to;
     VectorId base = nothing;
@@ -746,7 +742,7 @@ Cell Translator::mark(const Relation& left, const Relation& right, std::vector<K
   } else {
     found = met_by_another(left, right, keys, on);
   }
-  if (error_) return failed(truth);
+  if (error_) return failed(boolean_type);
   if (is_none(found)) {
     // By pairs of the rows on the left, with their numbers among all rows there.
     Relation p = compact(left), q = compact(right);
@@ -762,11 +758,11 @@ Cell Translator::mark(const Relation& left, const Relation& right, std::vector<K
       const VectorId first = group(q.space, parts).first;
       for (Key& k : equal) k.right = pick(k.right, first);
       pair = pairs(p, {g_[first].space, nothing, {}}, equal, {});
-      if (error_) return failed(truth);
+      if (error_) return failed(boolean_type);
       joined = {pair.space, nothing, {}};
     } else {
       pair = pairs(p, q, equal, on);
-      if (error_) return failed(truth);
+      if (error_) return failed(boolean_type);
       Relation a = p, b = q;
       pick(a, pair.left);
       pick(b, pair.right);
@@ -776,7 +772,7 @@ Cell Translator::mark(const Relation& left, const Relation& right, std::vector<K
     }
     found = rows_met(left, p, joined, pair);
   }
-  Cell out{found, nothing, truth};
+  Cell out{found, nothing, boolean_type};
   if (!nullable || on.two_valued) return out;
   if (!one_key) {
     if (on.is_mark) out.valid = g_.or_(found, g_.not_(left_open(left, right, on)));
@@ -855,12 +851,12 @@ Relation Translator::join(const Node& n) {
     if (error_) return {};
     if (type == JoinType::mark) {
       project(left, n.projects, n.projection);
-      left.columns.push_back(canonical(truth, there.value, there.valid));
+      left.columns.push_back(canonical(boolean_type, there.value, there.valid));
       return left;
     }
     // ANTI lets rows pass of which it is not known that one meets them.
     if (type == JoinType::anti) there.value = g_.not_(there.value);
-    filter(left, {there.value, nothing, truth});
+    filter(left, {there.value, nothing, boolean_type});
     project(left, is_swapped ? n.right_projects : n.projects,
             is_swapped ? n.right_projection : n.projection);
     return left;

@@ -11,7 +11,6 @@ using hir::BasicType;
 
 namespace {
 
-constexpr BasicType whole = BasicType::i64, truth = BasicType::boolean, real = BasicType::f64;
 constexpr std::string_view parsed_parts = "dmyYHIMSfgbhBaApj%";
 
 }  // namespace

@@ -16,10 +16,6 @@ namespace rndn::sql {
 
 using hir::BasicType;
 
-namespace {
-constexpr BasicType whole = BasicType::i64, truth = BasicType::boolean, real = BasicType::f64;
-}  // namespace
-
 // The cells of the arguments in the rows of the groups, and the rows that count: where the filter
 // holds and no argument among the first `needed` is null.
 Translator::Counted Translator::counted_of(const Expression& e, const Relation& in, const Groups& g, size_t needed) {

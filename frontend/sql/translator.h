@@ -28,6 +28,13 @@ inline constexpr std::string_view several_rows =
 
 inline constexpr VectorId nothing = none<VectorId>();
 
+// The types that translations name most, stored and of SQL.
+inline constexpr hir::BasicType whole = hir::BasicType::i64, wide = hir::BasicType::i128, real = hir::BasicType::f64,
+                                truth = hir::BasicType::boolean;
+inline constexpr Type boolean_type{TypeId::boolean};
+
+inline bool is_equality(Function f) { return f == Function::equal || f == Function::not_distinct_from; }
+
 struct Interval {  // all of i64
   VectorId months = nothing, days = nothing, micros = nothing;
 };

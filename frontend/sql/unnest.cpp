@@ -14,7 +14,6 @@ namespace rndn::sql {
 using hir::BasicType;
 
 namespace {
-constexpr BasicType whole = BasicType::i64, truth = BasicType::boolean;
 constexpr double most_rows_of_all = 4294967295.0;
 }  // namespace
 
