@@ -19,8 +19,8 @@
 // is evaluated anew there from columns: element-wise work, look-ups, gathers. Where that cannot be done, or something
 // else reads a first row of a selection, the group stays.
 // Groups ascend by their keys, as entries do (docs/horseir.md, "group").
-// Keys are integers, dates and texts of columns, at most six; values are integers of 32 and 64 bits, extremes also
-// dates, sums and averages also f64, whose parts take any order (libraries/base/numbers/sum_parts.h). Where a number has no such parts, the run notices
+// Keys are integers, dates and texts of columns, at most six; values are integers, of extremes such of 32 and 64 bits, also
+// dates, of sums also truth values, sums and averages also f64, whose parts take any order (libraries/base/numbers/sum_parts.h). Where a number has no such parts, the run notices
 // it, and the program is compiled again without those folds. How entries are found is the runtime's choice (runtime/run/folds.cpp); what it cannot fold well, many rows that
 // look-ups select or more groups than a table is worth, is compiled again without it (runtime/engine.h).
 // Values are followed by their data objects (shapes.cpp). Cost: O(groups x statements).
@@ -38,7 +38,8 @@ namespace rndn::outliner {
 
 bool is_fold_value(hir::Builtin reduce, hir::BasicType type) {
   if (reduce == hir::Builtin::len) return true;
-  if (reduce == hir::Builtin::sum) return type == hir::BasicType::i32 || type == hir::BasicType::i64;
+  if (reduce == hir::Builtin::sum)
+    return type == hir::BasicType::boolean || (hir::is_integer(type) && hir::row(type).device_width <= 8);
   return (hir::is_integer(type) || hir::is_calendar(type)) && hir::row(type).device_width >= 4;
 }
 
@@ -231,10 +232,12 @@ class Finder : Editing {
         const hir::TypeId type = source().variables[statement(at).targets[0].variable_id()].type;
         if (!program_.types->is_basic(type)) return false;
         const BasicType result = program_.types->basic_of(type);
-        if (result != (*f == Builtin::len ? BasicType::i64 : type_of(values))) return false;
+        const bool widens = *f == Builtin::sum && type_of(values) != BasicType::i64 && !hir::is_float(type_of(values));
+        const BasicType own = *f == Builtin::len ? BasicType::i64 : widens ? BasicType::i32 : type_of(values);
+        if (result != own) return false;
         const bool in_parts = is_float_sum(*f, type_of(values));
         const Sink::Reduction reduction =
-            *f == Builtin::len ? Sink::count : Sink::Reduction(in_parts ? Builtin::sum : *f, object, type_of(values));
+            *f == Builtin::len ? Sink::count : Sink::Reduction(in_parts ? Builtin::sum : *f, object, own);
         s.folds.push_back({at, reduction, values, in_parts, average});
         if (s.reductions.insert(reduction).second) s.folded += in_parts ? sum_parts::count : 1;
         if (average && s.reductions.insert(Sink::count).second) ++s.folded;

@@ -564,6 +564,44 @@ TEST(Sinks, SumsOfFloatsAreExact) {
     }
 }
 
+// They are i32, as the program's.
+TEST(Sinks, SumsOfNarrowNumbersAndTruthValues) {
+  for (const uint64_t rows : {3000u, 100u}) {
+    MadeTables tables;
+    put_numbers(tables, rows, 40, rows);
+    std::mt19937_64 random(rows);
+    std::vector<int64_t> bits, bytes, words;
+    for (uint64_t i = 0; i < rows; ++i) {
+      bits.push_back(static_cast<int64_t>(random() % 2));
+      bytes.push_back(static_cast<int64_t>(random() % 256) - 128);
+      words.push_back(static_cast<int64_t>(random() % 65536) - 32768);
+    }
+    tables.put("f", "b", BasicType::boolean, bits);
+    tables.put("f", "c", BasicType::i8, bytes);
+    tables.put("f", "s", BasicType::i16, words);
+    std::string lines = number_loads() + load("b", "bool") + load("c", "i8") + load("s", "i16") +
+                        "  m:? = @gt(f_n, 0:i32);\n  k:? = @compress(m, f_k);\n  g:? = @group(k);\n"
+                        "  first:? = @keys(g);\n  rows:? = @values(g);\n  key:? = @index(k, first);\n"
+                        "  p:? = @lt(f_w, 0:i64);\n";
+    std::vector<std::string> columns{"key"};
+    for (const char* value : {"f_b", "f_c", "f_s", "p"}) {
+      columns.push_back(fmt::format("s_{}", value));
+      lines += fmt::format("  v_{0}:? = @compress(m, {0});\n  c_{0}:? = @each_right(@index, v_{0}, rows);\n"
+                           "  e_{0}:? = @each(@sum, c_{0});\n  s_{0}:? = @raze(e_{0});\n", value);
+    }
+    const std::string text = program(lines, columns);
+    auto want = run_on_reference(text, tables);
+    ASSERT_TRUE(want.ok()) << want.error().message << text;
+    for (const char* target : {"sm_61", "sm_90"}) {
+      auto got = run_on(target, text, tables, 2);
+      ASSERT_TRUE(got.ok()) << got.error().message << text;
+      EXPECT_EQ(got->result, *want) << text;
+      EXPECT_EQ(got->launches, 2u);
+      EXPECT_TRUE(folds(*got)) << fmt::format("{}", fmt::join(got->library, " "));
+    }
+  }
+}
+
 // A sum that decides which groups are taken is rounded for the groups that there are, not for every entry.
 TEST(Sinks, EmptyEntriesOfSumsCostLittle) {
   constexpr int64_t least = 5, entries = 30000;
