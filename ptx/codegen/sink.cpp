@@ -431,8 +431,8 @@ void place_sinks(Emitter& e) {
 void start_sinks(Emitter& e) {
   if (e.sinks.empty()) return;
   Builder& b = e.b;
-  const std::string name = e.code.name + "_sink";
-  e.sink_shared = has_large_table(e) ? b.dynamic_shared<U64>(name) : b.shared<U64>(name, sink_bytes(e) / 8, 16);
+  std::string name = e.code.name + "_sink";
+  e.sink_shared = has_large_table(e) ? b.dynamic_shared<U64>(std::move(name)) : b.shared<U64>(std::move(name), sink_bytes(e) / 8, 16);
   for (const Sink& sink : e.sinks) {
     if (has_hot_slots(e)) {
       const HotPlace hot = hot_place_of(e, sink);
