@@ -85,6 +85,8 @@ std::vector<Element> look_up_known(Emitter& e, const Lookup& lookup, std::span<c
   Builder& b = e.b;
   std::vector<Reg<U32>> rows;
   std::vector<Reg<Pred>> there;
+  rows.reserve(keys.size());
+  there.reserve(keys.size());
   for (const Key& key : keys) {
     rows.push_back(number_of(b, key));
     there.push_back(key.valid);
@@ -104,6 +106,7 @@ std::vector<Element> look_up_known(Emitter& e, const Lookup& lookup, std::span<c
   if (lookup.mask)
     for (size_t k = 0; k < keys.size(); ++k) there[k] = load_mask(e, lookup, rows[k], there[k]);
   std::vector<Element> out;
+  out.reserve(keys.size());
   for (size_t k = 0; k < keys.size(); ++k) {
     const Reg<S32> row = Builder::as<S32>(b.selp<U32>(rows[k], ~0u, there[k]));
     out.push_back(element(BasicType::i64, b.cvt<S64>(row), items[k].mask));
@@ -149,6 +152,9 @@ std::vector<Element> look_up(Emitter& e, const Lookup& lookup, std::span<const P
   b.bind(hashed);
   std::vector<Reg<U32>> places, tags;
   std::vector<Reg<U64>> found;
+  places.reserve(keys.size());
+  tags.reserve(keys.size());
+  found.reserve(keys.size());
   for (const Key& key : keys) {
     const bool narrow = key.narrow.valid();
     places.push_back(lookup::place_of(b, narrow ? lookup::hash(b, key.narrow) : lookup::hash(b, key.value), lookup.count));
@@ -179,10 +185,12 @@ std::vector<Element> look_up(Emitter& e, const Lookup& lookup, std::span<const P
   }
   b.bind(done);
   std::vector<Reg<Pred>> there;
+  there.reserve(keys.size());
   for (size_t k = 0; k < keys.size(); ++k) there.push_back(b.setp(Compare::ne, marks[k], 0));
   if (lookup.mask)
     for (size_t k = 0; k < keys.size(); ++k) there[k] = load_mask(e, lookup, b.not_(marks[k]), there[k]);
   std::vector<Element> rows;
+  rows.reserve(keys.size());
   for (size_t k = 0; k < keys.size(); ++k) {
     Reg<S64> row = Builder::as<S64>(b.cvt<U64>(b.not_(marks[k])));
     rows.push_back(element(BasicType::i64, b.selp(row, -1, there[k]), items[k].mask));
