@@ -12,6 +12,7 @@
 #include <memory>
 
 #include "libraries/base/system/files.h"
+#include "libraries/base/system/interrupt.h"
 #include "runtime/planner/commands.h"
 #include "runtime/planner/database.h"
 #include "runtime/planner/statements.h"
@@ -224,6 +225,10 @@ class ShellCommand final : public Command {
   // the input does.
   bool read_line(char*& line, size_t& room) {
     for (;;) {
+      if (InterruptScope::is_terminated()) {  // while a statement ran
+        failed(check_cancelled().error());
+        return false;
+      }
       interrupts->reset();
       prompt();
       if (getline(&line, &room, stdin) >= 0) return true;

@@ -52,6 +52,7 @@ bool is_wide(const Fold& f) { return rep_of(f.type) == Rep::s64; }
 // Wide ones first, so that all are aligned.
 std::vector<Words> arrays_of(const Sink& sink) {
   std::vector<Words> out;
+  out.reserve(2 * sink.folds.size());
   for (const Fold& f : sink.folds)
     if (f.output != unread && f.reduce != Builtin::sum && f.reduce != Builtin::len && !f.position && is_wide(f))
       out.push_back({&f, Words::whole, 8});

@@ -241,6 +241,21 @@ TEST(InterruptScopeDeathTest, ASecondSignalEndsTheProcess) {
   EXPECT_EXIT(twice(SIGTERM), testing::KilledBySignal(SIGTERM), "");
 }
 
+// A shell that is no terminal's ignores SIGINT for what it starts in the background.
+TEST(InterruptScope, TakesSigtermWhereSigintIsIgnored) {
+  struct sigaction ignored = {}, before = {};
+  ignored.sa_handler = SIG_IGN;
+  sigaction(SIGINT, &ignored, &before);
+  {
+    InterruptScope interrupts;
+    std::raise(SIGINT);
+    EXPECT_FALSE(interrupts.token().is_asked());
+    std::raise(SIGTERM);
+    EXPECT_TRUE(interrupts.token().is_asked());
+  }
+  sigaction(SIGINT, &before, nullptr);
+}
+
 // timeout(1) sends its signal to the process and to the group that it is in.
 TEST(InterruptScope, SignalsOfOneMomentAreOne) {
   for (const int signal : {SIGINT, SIGTERM}) {

@@ -189,6 +189,15 @@ TEST_F(Cli, CtrlCEndsConstantsOfSql) {
   EXPECT_THAT(r.err, EndsWith("interrupted\n"));
 }
 
+// Statements behind the one that was ended do not run where nobody types them.
+TEST_F(Cli, SigtermEndsAShellThatIsNoTerminals) {
+  write("input", "select list_sum(range(400000000));\nselect 1 as one;\n");
+  const Ran r = run("timeout --preserve-status -k 30 1 rndn shell --device sim --format csv < input");
+  EXPECT_EQ(r.exit_code, 130) << r.err;
+  EXPECT_EQ(r.out, "");
+  EXPECT_THAT(r.err, HasSubstr("interrupted\n"));
+}
+
 // --- Bad input: the exact message, the exit code, nothing on stdout -----------------------------------------------------------
 
 TEST_F(Cli, SyntaxError) {

@@ -22,6 +22,8 @@ class InterruptScope {
   InterruptScope(const InterruptScope&) = delete;
 
   CancelToken& token() { return token_; }
+  // SIGTERM has come: not a statement is to end, but the process.
+  static bool is_terminated();
 
  private:
   CancelToken token_;
