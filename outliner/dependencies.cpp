@@ -204,9 +204,10 @@ void sort_edges(BlockGraph& graph) {
   }
 }
 
-// Per variable, whether it is a part of numbers for a fold that stands apart.
+// Per variable, whether it is a part of numbers for a fold that stands apart; nothing where none does.
 std::vector<bool> parts_apart(const hir::Program& program, const hir::Function& f, hir::BlockId block,
                               const Options& options) {
+  if (options.folds_apart.empty()) return {};
   std::vector<bool> read(f.variables.size()), parts(f.variables.size());
   for (StatementId id : f.blocks[block].statements) {
     if (fold_apart(program, f, id, options) < 0) continue;
@@ -245,7 +246,7 @@ BlockGraph build_graph(const hir::Program& program, const hir::Function& functio
   graph.nodes.reserve(function.blocks[block].statements.size());
   graph.edges.reserve(4 * function.blocks[block].statements.size());
   const std::vector<bool> parts = parts_apart(program, function, block, options);
-  const auto is_part = [&](const Node& node) { return node.writes.size() == 1 && parts[index(node.writes[0])]; };
+  const auto is_part = [&](const Node& node) { return !parts.empty() && node.writes.size() == 1 && parts[index(node.writes[0])]; };
   const auto synchronised = [&](const Node& from, const Node& to, uint8_t argument) {
     // A copy passes on what its source is, and must be complete where its reader asks for that.
     if (from.place == Place::host || to.place == Place::host) return false;
