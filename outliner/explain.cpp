@@ -449,8 +449,8 @@ Result<std::string> explain(const hir::Program& program, const SourceManager& so
   }
   if (options.tops) find_group_orders(inlined, main, table, again, shapes, main);
   if (options.lists) find_group_cells(inlined, main, table, again, shapes, main);
-  std::vector<uint32_t> probes;
-  if (options.joins) find_probes(inlined, main, table, again, options, shapes, main, probes, probes);
+  std::vector<uint32_t> probes, whole;
+  if (options.joins) find_probes(inlined, main, table, again, options, shapes, main, probes, whole);
   std::vector<TopDecision> tops;
   if (options.tops) find_tops(inlined, main, table, again, shapes, main, tops);
   std::vector<uint32_t> folds, float_folds;

@@ -210,21 +210,19 @@ Result<void> KernelVariant::find(device::Device& device, device::ModuleHandle in
                                  std::span<const assembler::KernelReport> reports) {
   ASSIGN_OR_RETURN(handle, device.find_kernel(in, code.name));
   ASSIGN_OR_RETURN(info, device.kernel_info(handle));
-  RETURN_IF_ERROR(count_blocks(device));
+  large_bytes = UINT32_MAX;
+  RETURN_IF_ERROR(make_room(device, 0));
   for (const assembler::KernelReport& r : reports)
     if (r.name == code.name) instructions = r.instructions;
   return {};
 }
 
-Result<void> KernelVariant::count_blocks(device::Device& device) {
-  ASSIGN_OR_RETURN(const uint32_t blocks, device.blocks_per_multiprocessor(handle, code.block_size, large_bytes));
-  resident_blocks = std::max(1u, blocks * device.info().multiprocessors);
-  return {};
-}
-
 Result<void> KernelVariant::make_room(device::Device& device, uint32_t bytes) {
-  if (std::exchange(large_bytes, bytes) == bytes) return {};
-  return count_blocks(device);
+  if (large_bytes == bytes) return {};
+  ASSIGN_OR_RETURN(const uint32_t blocks, device.blocks_per_multiprocessor(handle, code.block_size, bytes));
+  resident_blocks = std::max(1u, blocks * device.info().multiprocessors);
+  large_bytes = bytes;
+  return {};
 }
 
 void KernelVariant::describe(KernelReport& report) const {

@@ -101,7 +101,7 @@ struct Compiled {
 Result<Compiled> compile(FileId file, const SourceManager& sources, const CompileOptions& options, DiagnosticSink& sink,
                          Timings& timings);
 
-// What a run has found out that its program is to be compiled with: numbers and more of them than before (outliner::Options).
+// What a run has found out that its program is to be compiled with: joins and folds by number (outliner::Options), those known before among them.
 struct Findings {
   std::vector<uint32_t> not_unique, not_whole, not_folded, folds_apart;
   bool exact_sums = false;

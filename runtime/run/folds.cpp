@@ -117,7 +117,8 @@ std::string_view Run::fold_direct(const codegen::KernelCode::Sink& sink, const F
   return {};
 }
 
-// Sets the shared memory for a copy of the entries and what lies beside it, where a block may have so much and there are rows enough.
+// Sets the shared memory for a copy of the entries and what lies beside it, where a block may have so much and there are rows enough: elements of the
+// geometry, of which a mask, or a selection before it, may leave few.
 bool Run::large_table(const codegen::KernelCode::Sink& sink, const FoldInput& in, uint64_t entries, uint64_t beside,
                       FoldWay& way) const {
   const isa::Target* target = isa::find_target(device_.info().target);

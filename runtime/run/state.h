@@ -50,7 +50,6 @@ struct KernelVariant {
   Result<void> find(device::Device& device, device::ModuleHandle in,
                     std::span<const assembler::KernelReport> reports);
   void describe(KernelReport& report) const;
-  Result<void> count_blocks(device::Device& device);
   // Counts the resident blocks of launches that give so much shared memory.
   Result<void> make_room(device::Device& device, uint32_t bytes);
 };
