@@ -14,9 +14,11 @@
 
 namespace rndn::data {
 
-// Where a cache keeps these bytes in other forms (cache.h). `contents` says which bytes they are; empty: reading them does.
+// Where a cache keeps these bytes in other forms (cache.h). `origin`: the version of a column that has these bytes and no
+// others; or only where they come from, which may have others each time.
 struct FormsKept {
-  std::string directory, name, contents;
+  std::string directory, name, origin;
+  bool is_version = false;
 };
 
 class Bytes {

@@ -4,8 +4,8 @@
 // and their bytes, with zeros up to the next multiple of 16: fingerprint, Record, foreign table, elements, validity,
 // foreign rows, lengths of the dictionary's values (u32 each), their bytes, pad; or, of texts, the fingerprint and each
 // text; or, of a form that a column's bytes were put in for the device (runtime/memory/column_forms.h), a fingerprint
-// that names the form and the sum of the column's file (of the bytes, where it has none), whether they can be put in it,
-// and the bytes. Numbers are in the machine's own order. Files are written under another name and renamed, so that no reader sees
+// that names the form and of what it is (the column's file by its fingerprint and sum; where it has none, only where the
+// column comes from, and who reads the form compares it), whether they can be put in it, and the bytes. Numbers are in the machine's own order. Files are written under another name and renamed, so that no reader sees
 // half of one.
 //
 // A column is not copied out of its file: its vectors are the mapped file, which goes on existing for them when another
@@ -49,7 +49,8 @@ struct Record {
 static_assert(sizeof(Record) == 56, "a new layout needs a new magic number");
 static_assert(std::is_trivially_copyable_v<Record>);
 
-// Four independent chains of multiplications, so that they overlap: several bytes per cycle.
+// Four independent chains of multiplications, so that they overlap: several bytes per cycle. It finds damage; it says of no
+// two contents that they are the same, since bits of one word can be made up for in the next of its chain.
 uint64_t checksum(uint64_t seed, const void* bytes, size_t size) {
   constexpr uint64_t factor = 0x9e3779b97f4a7c15u;
   uint64_t lanes[4] = {seed, seed + 1, seed + 2, seed + 3};
@@ -317,12 +318,12 @@ bool is_sound(const Record& record, const Column& column, const Bytes& foreign_r
 }
 
 // Forms of the column's elements, and of its foreign rows, are kept beside its file.
-void keep_forms(const Column& column, const std::string& path, uint64_t sum) {
+void keep_forms(const Column& column, const std::string& path, const std::string& fingerprint, uint64_t sum) {
   const size_t slash = path.rfind('/'), hash = path.rfind('.', path.rfind('.') - 1);  // cache_entry
   const std::string directory = path.substr(0, slash);
   const std::string name = path.substr(slash + 1, hash == path.npos || hash < slash ? path.npos : hash - slash - 1);
   const auto keep = [&](const std::shared_ptr<Bytes>& bytes, std::string_view part) {
-    if (bytes) bytes->keep_forms({directory, name, fmt::format("{} of {:016x}", part, sum)});
+    if (bytes) bytes->keep_forms({directory, name, fmt::format("{} of {:016x} {}", part, sum, fingerprint), true});
   };
   keep(column.data, "elements");
   keep(column.foreign_rows, "rows");
@@ -374,8 +375,8 @@ std::optional<Column> take_column(Input& input) {
 
 class CachedLoader : public TableLoader {
  public:
-  CachedLoader(std::unique_ptr<TableLoader> inner, std::string directory)
-      : inner_(std::move(inner)), directory_(std::move(directory)) {}
+  CachedLoader(std::unique_ptr<TableLoader> inner, std::string directory, std::string place)
+      : inner_(std::move(inner)), directory_(std::move(directory)), place_(std::move(place)) {}
 
   const Schema& schema() const override { return inner_->schema(); }
   Result<uint64_t> rows(size_t table) override { return inner_->rows(table); }
@@ -389,7 +390,7 @@ class CachedLoader : public TableLoader {
     return inner_->describe(table, column, row);
   }
 
-  // Columns that are not kept on disk go through; forms of them are kept by what is in them.
+  // Columns that are not kept on disk go through; forms of them are kept by where they come from.
   Result<std::vector<Column>> load(size_t table, std::span<const size_t> columns,
                                    const Shown& shown) override {
     if (is_kept(table)) return load(table, columns);
@@ -466,10 +467,11 @@ class CachedLoader : public TableLoader {
     return true;
   }
 
-  // Of what has no file: by what it is.
+  // Of what has no file.
   void keep_forms_of(size_t table, size_t column, const Column& loaded) const {
-    if (loaded.data) loaded.data->keep_forms({directory_, name(table, column), ""});
-    if (loaded.foreign_rows) loaded.foreign_rows->keep_forms({directory_, name(table, column) + ".rows", ""});
+    const std::string own = name(table, column), origin = fmt::format("elements of {} in {}", own, place_);
+    if (loaded.data) loaded.data->keep_forms({directory_, own, origin});
+    if (loaded.foreign_rows) loaded.foreign_rows->keep_forms({directory_, own + ".rows", "rows of " + origin});
   }
   std::string name(size_t table, size_t column) const {
     const TableSchema& schema = this->schema().tables[table];
@@ -480,7 +482,7 @@ class CachedLoader : public TableLoader {
   }
 
   std::unique_ptr<TableLoader> inner_;
-  std::string directory_;
+  std::string directory_, place_;
   std::map<size_t, uint64_t> rows_;  // by table, of columns read from disk
 };
 
@@ -521,14 +523,14 @@ bool write_column(const std::string& path, const std::string& fingerprint, const
     output.section(values.data(), values.size());
     bytes(column.pad);
   });
-  if (sum) keep_forms(column, path, *sum);
+  if (sum) keep_forms(column, path, fingerprint, *sum);
   return sum.has_value();
 }
 
 std::optional<Column> read_column(const std::string& path, const std::string& fingerprint) {
   return read_sections(path, column_magic, fingerprint, [&](Input& input) {
     std::optional<Column> column = take_column(input);
-    if (column) keep_forms(*column, path, input.sum());
+    if (column) keep_forms(*column, path, fingerprint, input.sum());
     return column;
   });
 }
@@ -536,12 +538,8 @@ std::optional<Column> read_column(const std::string& path, const std::string& fi
 std::optional<FormFile> FormFile::of(const Bytes& bytes, const std::string& form) {
   const FormsKept* kept = bytes.forms();
   if (!kept) return std::nullopt;
-  const std::string fingerprint =
-      fmt::format("{} of {}", form,
-                  kept->contents.empty()
-                      ? fmt::format("{} bytes {:016x}", bytes.size(), section_sum(0, {bytes.data(), bytes.size()}))
-                      : kept->contents);
-  return FormFile(cache_entry(kept->directory, kept->name + "." + form, fingerprint, "form"), fingerprint);
+  const std::string fingerprint = fmt::format("{} of {}", form, kept->origin);
+  return FormFile(cache_entry(kept->directory, kept->name + "." + form, fingerprint, "form"), fingerprint, kept->is_version);
 }
 
 std::optional<std::shared_ptr<Bytes>> FormFile::read() const {
@@ -611,8 +609,8 @@ std::string default_cache_directory() {
   return "";
 }
 
-std::unique_ptr<TableLoader> cached(std::unique_ptr<TableLoader> inner, std::string directory) {
-  return std::make_unique<CachedLoader>(std::move(inner), std::move(directory));
+std::unique_ptr<TableLoader> cached(std::unique_ptr<TableLoader> inner, std::string directory, std::string place) {
+  return std::make_unique<CachedLoader>(std::move(inner), std::move(directory), std::move(place));
 }
 
 }  // namespace rndn::data

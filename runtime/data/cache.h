@@ -16,7 +16,8 @@ Result<void> check_cache(const std::string& directory);
 
 // A loader that looks into `directory` first and leaves there what it had to load through `inner`. A file that cannot be read, is
 // damaged, or belongs to other data counts as not there; one that cannot be written is left out. Safe to share between processes.
-std::unique_ptr<TableLoader> cached(std::unique_ptr<TableLoader> inner, std::string directory);
+// `place`: the file or folder that `inner` reads.
+std::unique_ptr<TableLoader> cached(std::unique_ptr<TableLoader> inner, std::string directory, std::string place = "");
 
 // Where the directory keeps what is called so and has that fingerprint; the name is for people.
 std::string cache_entry(const std::string& directory, const std::string& name, const std::string& fingerprint,
@@ -32,11 +33,15 @@ class FormFile {
   static std::optional<FormFile> of(const Bytes& bytes, const std::string& form);
   // The bytes in that form, as they lie in the file; null: they cannot be put in it. None: there is no such file, or a damaged one.
   std::optional<std::shared_ptr<Bytes>> read() const;
+  // Whether what is read is of these very bytes; else it may be of others that came from the same place.
+  bool is_of_these() const { return is_of_these_; }
   bool write(const Bytes* made) const;
 
  private:
-  FormFile(std::string path, std::string fingerprint) : path_(std::move(path)), fingerprint_(std::move(fingerprint)) {}
+  FormFile(std::string path, std::string fingerprint, bool is_of_these)
+      : path_(std::move(path)), fingerprint_(std::move(fingerprint)), is_of_these_(is_of_these) {}
   std::string path_, fingerprint_;
+  bool is_of_these_;
 };
 
 // The same for some texts.

@@ -228,8 +228,8 @@ Result<void> Source::resolve(size_t table, size_t position, bool with_missing) {
   Column resolved = child;  // shares the data
   ASSIGN_OR_RETURN(resolved.foreign_rows, find_foreign_rows(child, *columns_.at({parent_table, parent_key}),
                                                             {child_name, parent_name}, describe));
-  if (child.data && child.data->forms())
-    resolved.foreign_rows->keep_forms({child.data->forms()->directory, child_name + ".rows", ""});
+  if (const FormsKept* kept = child.data ? child.data->forms() : nullptr)  // the parent decides, too
+    resolved.foreign_rows->keep_forms({kept->directory, child_name + ".rows", "rows of " + kept->origin});
   columns_[{table, position}] = std::make_shared<const Column>(std::move(resolved));
   return {};
 }

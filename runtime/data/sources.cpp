@@ -104,8 +104,13 @@ bool is_partitioned(const fs::path& folder) {
   return false;
 }
 
-Loader kept(Loader loader, const std::string& cache) {
-  return cache.empty() ? std::move(loader) : cached(std::move(loader), cache);
+Loader kept(Loader loader, const std::string& cache, std::string place) {
+  return cache.empty() ? std::move(loader) : cached(std::move(loader), cache, std::move(place));
+}
+
+std::string absolute(const std::string& path) {
+  std::error_code ignored;
+  return fs::absolute(path, ignored).lexically_normal().string();
 }
 
 // A name of a place elsewhere: `s3://bucket/x.parquet`.
@@ -133,7 +138,7 @@ Result<Loader> open_file(const std::string& path, const std::string& table,
     return input_error("`{}` holds files of several formats, `{}` among them: one table is of one",
                        path, other);
   ASSIGN_OR_RETURN(Loader loader, (format ? format->open : open_text_file)(path, table, options));
-  return kept(std::move(loader), options.cache);
+  return kept(std::move(loader), options.cache, absolute(path));
 }
 
 // Several loaders as one, the tables of the first first.
@@ -305,7 +310,7 @@ Result<Loader> open_path(const std::string& path, const SourceOptions& options) 
                  fmt::format("the folder `{}` is no data source: {}", path, text.error().message)};
   ASSIGN_OR_RETURN(Schema schema, parse_schema(*text, schema_path));
   ASSIGN_OR_RETURN(Loader loader, open_text_schema(path, std::move(schema), schema_path, options));
-  return kept(std::move(loader), options.cache);
+  return kept(std::move(loader), options.cache, absolute(path));
 }
 
 // Null: the text names none of them.
@@ -363,7 +368,7 @@ Result<std::shared_ptr<Source>> open_source(const SourceNames& names,
   if (const Scheme* scheme = scheme_of(names.data, schemes)) {
     ASSIGN_OR_RETURN(Loader loader,
                      scheme->open(names.data.substr(scheme->name.size() + 1), options));
-    loaders.push_back(kept(std::move(loader), options.cache));
+    loaders.push_back(kept(std::move(loader), options.cache, names.data));
   } else if (!names.data.empty()) {
     RETURN_IF_ERROR(check_path(names.data, schemes, options));
     ASSIGN_OR_RETURN(Loader loader, open_path(names.data, for_files));

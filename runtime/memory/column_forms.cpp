@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <atomic>
 #include <cmath>
+#include <cstring>
 #include <vector>
 
 #include "runtime/data/cache.h"
@@ -82,28 +83,6 @@ std::shared_ptr<const data::Bytes> made(const data::Column& c, RowsReferred rows
   return held ? bytes : nullptr;
 }
 
-// Whether all elements of a plain vector lie between those, which are of the type.
-bool all_between(hir::BasicType type, std::span<const std::byte> plain, int64_t min, int64_t max) {
-  bool all = true;
-  const auto look = [&]<class T>(T) {
-    const auto least = static_cast<T>(min), most = static_cast<T>(max);
-    for (size_t i = 0; i < plain.size() / sizeof(T); ++i) {
-      T x;
-      std::memcpy(&x, plain.data() + i * sizeof x, sizeof x);
-      all &= x >= least && x <= most;
-    }
-  };
-  const bool is_signed = !hir::is_text(type) && type != hir::BasicType::boolean;
-  switch (encodings::plain_bytes(type)) {
-    case 1: is_signed ? look(int8_t{}) : look(uint8_t{}); break;
-    case 2: look(int16_t{}); break;
-    case 4: is_signed ? look(int32_t{}) : look(uint32_t{}); break;
-    case 8: look(int64_t{}); break;
-    default: look(static_cast<__int128>(0));
-  }
-  return all;
-}
-
 // Whether bits of the form can be an element beyond the bounds.
 bool reaches_beyond(hir::BasicType type, const Stored& form, const Facts& facts) {
   const uint32_t bits = encodings::bits_of(type, form);
@@ -111,20 +90,21 @@ bool reaches_beyond(hir::BasicType type, const Stored& form, const Facts& facts)
          (uint64_t{1} << bits) - 1 != static_cast<uint64_t>(facts.max) - static_cast<uint64_t>(facts.min);
 }
 
-// Whether bytes that stood in a file, which anyone may have written, can be those of a column of
-// which that is known. The elements of doubles are no indices.
-bool is_sound(const data::Bytes& bytes, const data::Column& c, hir::BasicType type, const Stored& form,
+// Whether bytes that stood in a file restore to the column, of which that is known. What is of these very elements is taken
+// as it is where no bits can be an index out of range, whoever wrote the file.
+bool is_sound(const data::Bytes& bytes, bool is_of_these, const data::Column& c, RowsReferred rows_of, const Stored& form,
               const Facts& facts, ThreadPool* pool) {
+  const hir::BasicType type = element_type(c, rows_of);
   const encodings::Encoding& e = encodings::find(form);
   if (bytes.size() != e.bytes(type, form, c.rows)) return false;
-  if (encodings::rep_of(type) == encodings::Rep::f64 || !reaches_beyond(type, form, facts)) return true;
+  if (is_of_these && (encodings::rep_of(type) == encodings::Rep::f64 || !reaches_beyond(type, form, facts))) return true;
   std::atomic<bool> sound = true;
   for_pieces(c.rows, pool, [&](size_t k) {
     if (!sound) return;
     const uint64_t first = k * piece_rows, rows = std::min(piece_rows, c.rows - first);
-    std::vector<std::byte> plain(rows * encodings::plain_bytes(type));
-    e.restore(type, form, bytes.data() + first * e.bits(type, form) / 8, rows, plain.data());
-    if (!all_between(type, plain, facts.min, facts.max)) sound = false;
+    std::vector<std::byte> restored(rows * encodings::plain_bytes(type)), space;
+    e.restore(type, form, bytes.data() + first * e.bits(type, form) / 8, rows, restored.data());
+    if (std::memcmp(restored.data(), plain_rows(c, rows_of, first, rows, space), restored.size()) != 0) sound = false;
   });
   return sound;
 }
@@ -139,11 +119,12 @@ std::shared_ptr<const data::Bytes> kept_or_made(const data::Column& c, RowsRefer
                                                  encodings::text(host_form(c, rows_of)), encodings::text(to)))
           : std::nullopt;
   if (file)
-    if (auto found = file->read(); found && (!*found || is_sound(**found, c, type, to, facts, pool)))
+    if (auto found = file->read();
+        found && (*found ? is_sound(**found, file->is_of_these(), c, rows_of, to, facts, pool) : file->is_of_these()))
       return *std::move(found);
   ++encoded;
   auto bytes = made(c, rows_of, to, pool);
-  if (file) (void)file->write(bytes.get());
+  if (file && (bytes || file->is_of_these())) (void)file->write(bytes.get());
   return bytes;
 }
 

@@ -8,8 +8,10 @@
 // sent from there by the next process.
 //
 // Cost: one pass over the column, on all cores, in pieces that fit a core's cache. Of a kept form:
-// one over it, and where its bits reach beyond the bounds of integers, which serve as indices, one
-// that restores and compares them.
+// one over it, and one that restores it and compares it with the column where its bits reach beyond
+// the bounds of integers, which serve as indices, or where the column has no file in the cache
+// (Parquet, Arrow): what is known then is where it comes from, not that it is the same as before,
+// nor that no form holds it, which is tried again.
 // Left out: floats that are no decimals, texts without a dictionary: they lie as on the host.
 #pragma once
 #include <cstdint>

@@ -366,7 +366,7 @@ class Nameless : public Keys {
   std::string fingerprint(size_t, size_t) const override { return ""; }
 };
 
-// Forms of columns that have no file are known by what is in them.
+// Forms of columns that have no file are known by where they come from: they may be of other bytes, and say so.
 TEST(FormFile, OfColumnsThatAreNotKept) {
   TestFolder folder;
   Keys::foreign[0] = 0, Keys::foreign[1] = 3;
@@ -379,6 +379,7 @@ TEST(FormFile, OfColumnsThatAreNotKept) {
     return std::move((*columns)[0]);
   };
   const Column first = load(false);
+  EXPECT_FALSE(FormFile::of(*first.data, "packed_1")->is_of_these());
   ASSERT_TRUE(FormFile::of(*first.data, "packed_1")->write(&made));
   ASSERT_TRUE(FormFile::of(*first.foreign_rows, "packed_2")->write(&made));
   for (const bool shown : {false, true}) {
@@ -388,7 +389,34 @@ TEST(FormFile, OfColumnsThatAreNotKept) {
     EXPECT_FALSE(FormFile::of(*second.foreign_rows, "packed_1")->read());
   }
   Keys::foreign[1] = 2;
-  EXPECT_FALSE(FormFile::of(*load(true).foreign_rows, "packed_2")->read()) << "other rows";
+  EXPECT_FALSE(FormFile::of(*load(true).foreign_rows, "packed_2")->is_of_these()) << "other rows";
+  const auto elsewhere = cached(std::make_unique<Nameless>(), folder.path(), "/another/place")->load(1, wanted);
+  EXPECT_FALSE(FormFile::of(*(*elsewhere)[0].foreign_rows, "packed_2")->read());
+}
+
+// The sum of a file finds damage and does not tell files apart: these have the same.
+TEST(FormFile, IsOfAColumnByItsFingerprintToo) {
+  TestFolder folder;
+  const std::string path = folder.path() + "/c";
+  const auto write = [&](bool other) {
+    std::string name(64, 'n');
+    Column column = make_column(BasicType::f64, 40);
+    auto* values = reinterpret_cast<double*>(column.data->data());
+    values[0] = other ? -1 : 1, values[4] = other ? -300001 : 300000;
+    if (other) name[7] = static_cast<char>('n' ^ 0x80), name[39] = static_cast<char>('n' ^ 0x80), name[36] = 'n' ^ 4;
+    EXPECT_TRUE(write_column(path, name, column));
+    uint64_t sum = 0;
+    std::memcpy(&sum, read_file(path)->data() + 8, sizeof sum);
+    return std::pair(std::move(column), sum);
+  };
+  const Bytes made = bytes_of("words");
+  const auto [first, sum] = write(false);
+  ASSERT_TRUE(FormFile::of(*first.data, "packed_1")->write(&made));
+  const auto [second, other_sum] = write(true);
+  ASSERT_EQ(sum, other_sum) << "they are no example any more";
+  EXPECT_TRUE(FormFile::of(*first.data, "packed_1")->read());
+  EXPECT_TRUE(FormFile::of(*second.data, "packed_1")->is_of_these());
+  EXPECT_FALSE(FormFile::of(*second.data, "packed_1")->read());
 }
 
 TEST(ColumnFile, ThatCannotBeWritten) { EXPECT_FALSE(write_column("/does-not-exist/c", "x", sample(Encoding::plain))); }

@@ -244,6 +244,54 @@ TEST(ColumnForms, AreTakenFromTheCache) {
   EXPECT_EQ(form_of(*texts, {}, Encode::narrow, nullptr).encoded, 0u);
 }
 
+// A column that comes from the same place with other elements: what the cache has of the older one is not taken.
+TEST(ColumnForms, OfAPlaceAreComparedWithTheColumn) {
+  const Folder folder;
+  ThreadPool pool(2);
+  const auto check = [&](Column older, Column newer, RowsReferred rows_of, const std::string& in) {
+    for (Column* c : {&older, &newer})
+      (rows_of ? c->foreign_rows : c->data)->keep_forms({folder.path(), "t.x", in + " of t.x in /data/t.parquet"});
+    EXPECT_EQ(form(older, Encode::packed, rows_of), in);
+    EXPECT_EQ(form_of(older, rows_of, Encode::packed, &pool).encoded, 0u) << in << ": it is kept";
+    EXPECT_EQ(form(newer, Encode::packed, rows_of), in);
+    EXPECT_EQ(form_of(newer, rows_of, Encode::packed, &pool).encoded, 0u) << in << ": it is kept instead";
+    EXPECT_EQ(form_of(older, rows_of, Encode::packed, nullptr).encoded, 1u) << in;
+  };
+  const auto numbers = [&]<class T>(BasicType type, std::vector<T> values, uint64_t at, T other, const std::string& in) {
+    const auto older = column_of(type, values);
+    values[at] = other;
+    check(std::move(*older), std::move(*column_of(type, values)), {}, in);
+  };
+  // Doubles that are not told apart by multiplying and shifting word by word.
+  std::vector<double> older = {1, 0, 0, 0, 300000, -400000, 400000}, newer = {-1, 0, 0, 0, -300001, -400000, 400000};
+  for (std::vector<double>* values : {&older, &newer})
+    for (int i = 1; i <= 40; ++i) values->push_back(7 * i);
+  check(std::move(*column_of(BasicType::f64, older)), std::move(*column_of(BasicType::f64, newer)), {}, "packed_20_m400000");
+  numbers(BasicType::f64, values_of<double>(90001, 7, 200000, 100), 199998, 900.08, "packed_21_e2_p90001");
+  numbers(BasicType::i64, values_of<int64_t>(0, 1, 64), 199998, int64_t{5}, "packed_6");
+  numbers(BasicType::i64, values_of<int64_t>(0, 300000, 10000), 0, int64_t{1}, "narrow_u32");
+  numbers(BasicType::date, values_of<int32_t>(8036, 1, 2526), 100, 8036, "packed_12_p8036");
+  numbers(BasicType::i16, values_of<int16_t>(0, 1, 64), 3, int16_t{4}, "packed_6");
+  numbers(BasicType::boolean, values_of<uint8_t>(0, 1, 2), 199998, uint8_t{1}, "packed_1");
+  Column texts[2], keys[2];
+  for (int k = 0; k < 2; ++k) {
+    texts[k] = data::make_column(BasicType::sym, 100000, data::Encoding::dictionary, 1);
+    for (int i = 0; i < 7; ++i) texts[k].dictionary->values.push_back(std::to_string(i));
+    for (uint64_t i = 0; i < texts[k].rows; ++i)
+      texts[k].data->data()[i] = static_cast<std::byte>((i + (i == 99999 && k)) % 7);
+    data::compute_statistics(texts[k]);
+    keys[k] = data::make_column(BasicType::i64, 70000);
+    keys[k].is_foreign_key = true;
+    keys[k].foreign_rows = data::zeros(4 * keys[k].rows);
+    for (uint64_t i = 0; i < keys[k].rows; ++i) {
+      const auto row = static_cast<int32_t>((i + (i == 69999 && k)) * 7 % 1000);
+      std::memcpy(keys[k].foreign_rows->data() + 4 * i, &row, 4);
+    }
+  }
+  check(std::move(texts[0]), std::move(texts[1]), {}, "packed_3");
+  check(std::move(keys[0]), std::move(keys[1]), 1000, "packed_10");
+}
+
 // Where the elements of a column lie; of doubles by a power of ten, of texts the codes.
 struct Spread {
   int64_t first, last;
