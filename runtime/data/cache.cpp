@@ -36,6 +36,7 @@
 namespace rndn::data {
 namespace {
 
+// Forms have another number with every layout of ptx/encodings (Encodings.LayoutsAreThoseOfKeptFiles).
 constexpr std::string_view column_magic = "rndncol4", texts_magic = "rndntxt2", form_magic = "rndnfrm1";
 constexpr size_t magic_size = 8;
 
