@@ -34,7 +34,8 @@ void add_cache_flags(CLI::App& command, Flags& flags) {
   CLI::Option* cache = command
                            .add_option("--cache", flags.cache,
                                        "keep columns in this folder, ready to be loaded again (a folder's columns are "
-                                       "kept in $RNDN_CACHE_DIR or ~/.cache/rndn without it)")
+                                       "kept in $RNDN_CACHE_DIR or ~/.cache/rndn without it); what is kept of files that are gone "
+                                       "or were others stays until you remove it")
                            ->type_name("DIR");
   command
       .add_flag("--no-cache", flags.no_cache,

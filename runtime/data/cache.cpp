@@ -540,7 +540,10 @@ std::optional<FormFile> FormFile::of(const Bytes& bytes, const std::string& form
   const FormsKept* kept = bytes.forms();
   if (!kept) return std::nullopt;
   const std::string fingerprint = fmt::format("{} of {}", form, kept->origin);
-  return FormFile(cache_entry(kept->directory, kept->name + "." + form, fingerprint, "form"), fingerprint, kept->is_version);
+  // Of a place the newest form only.
+  return FormFile(kept->is_version ? cache_entry(kept->directory, kept->name + "." + form, fingerprint, "form")
+                                   : cache_entry(kept->directory, kept->name, kept->origin, "form"),
+                  fingerprint, kept->is_version);
 }
 
 std::optional<std::shared_ptr<Bytes>> FormFile::read() const {

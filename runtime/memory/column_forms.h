@@ -11,7 +11,7 @@
 // one over it, and one that restores it and compares it with the column where its bits reach beyond
 // the bounds of integers, which serve as indices, or where the column has no file in the cache
 // (Parquet, Arrow): what is known then is where it comes from, not that it is the same as before,
-// nor that no form holds it, which is tried again.
+// nor that no form holds it, which is tried again. Of such a column one form is kept, the newest.
 // Left out: floats that are no decimals, texts without a dictionary: they lie as on the host.
 #pragma once
 #include <cstdint>

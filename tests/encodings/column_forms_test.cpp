@@ -292,6 +292,33 @@ TEST(ColumnForms, OfAPlaceAreComparedWithTheColumn) {
   check(std::move(keys[0]), std::move(keys[1]), 1000, "packed_10");
 }
 
+// Versions of a file leave one form of a column, with whatever bits it has.
+TEST(ColumnForms, OfAPlaceTheNewestIsKept) {
+  const Folder folder;
+  const auto files = [&] {
+    std::vector<std::string> names;
+    for (const auto& entry : std::filesystem::directory_iterator(folder.path())) names.push_back(entry.path().filename());
+    return names;
+  };
+  const auto column = [&](uint64_t distinct, double divisor, const std::string& place) {
+    auto c = column_of(BasicType::f64, values_of<double>(0, 1, distinct, divisor));
+    c->data->keep_forms({folder.path(), "t.x", "elements of t.x in " + place});
+    return c;
+  };
+  for (const uint64_t distinct : {50, 1000, 1000000}) {
+    EXPECT_NE(form(*column(distinct, 1, "/data")), "plain");
+    EXPECT_EQ(form_of(*column(distinct, 1, "/data"), {}, Encode::packed, nullptr).encoded, 0u);
+    EXPECT_EQ(files().size(), 1u) << distinct;
+  }
+  // Nothing is kept of the forms that were tried before it.
+  EXPECT_EQ(form(*column(1000, 100, "/data")), "packed_10_e2");
+  EXPECT_EQ(files().size(), 1u);
+  EXPECT_EQ(form(*column(1000, 100, "/data")), "packed_10_e2");
+  EXPECT_EQ(form(*column(50, 1, "/other")), "packed_6");
+  EXPECT_EQ(files().size(), 2u);
+  EXPECT_EQ(form_of(*column(1000, 100, "/data"), {}, Encode::packed, nullptr).encoded, 0u);
+}
+
 // Where the elements of a column lie; of doubles by a power of ten, of texts the codes.
 struct Spread {
   int64_t first, last;
