@@ -83,7 +83,7 @@ struct Unit {
   bool in_order, late_sources;
 };
 // sm_75, sm_90: instructions on global, local and shared memory read their sources in the order of issue (ptxas gives a store no read scoreboard where a
-// later access to another memory has one, or on sm_75 loads what it stores).
+// later access to another memory has one). Only on sm_75 does ptxas let a load write what a store to another memory before it reads.
 constexpr uint8_t ordered_memory = 11;
 // Units that take instructions from a queue. Results within an in-order unit arrive in issue order.
 Unit unit_of(Mnemonic m, bool volta) {
@@ -334,6 +334,7 @@ void make_footprints(Program& program) {
       f.control.write_barrier = f.control.read_barrier;
     f.unit = unit.number;
     f.reads_in = (turing || target.sm >= 90) && (unit.number == 1 || unit.number == 2) ? ordered_memory : unit.number;
+    f.writes_behind = turing ? f.reads_in : f.unit;
     f.in_order = unit.in_order;
     f.late_sources = unit.late_sources && f.producer != p_fp64 && f.producer != p_uniform;
     const auto add = [&](bool write, uint32_t first, uint32_t count, uint8_t role) {
@@ -543,7 +544,7 @@ void before_issue(Warp& w, const Op& op, const Footprint& f, uint32_t mask, Swap
       if (row.reading & affected) {
         if (row.read_sequence <= t.unit_done[row.read_unit] || t.now - row.read_time >= 20) {
           row.reading = 0;
-        } else if (row.read_unit != f.reads_in) {
+        } else if (row.reader != f.writes_behind) {
           hazard(fmt::format("overwrites {}, which a queued instruction may not have read yet", row_name(number)));
           row.reading = 0;
         }
@@ -622,6 +623,7 @@ void after_issue(Warp& w, const Op& op, const Footprint& f, uint32_t mask, const
         row.reading = affected;
         row.read_sequence = sequence;
         row.read_unit = f.reads_in;
+        row.reader = f.writes_behind;
         row.read_time = t.now;
       }
     }

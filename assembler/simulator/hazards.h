@@ -24,7 +24,7 @@ struct Timing {
     uint8_t producer = 0, scoreboard = 7, unit = 0;
     bool pending = false;  // announced by a scoreboard
     bool in_order = false;
-    uint8_t read_unit = 0;
+    uint8_t read_unit = 0, reader = 0;  // reads_in and writes_behind of what reads it
     uint32_t reading = 0;  // lanes that a queued instruction may not have read yet
     uint32_t read_sequence = 0;
     uint64_t read_time = 0;

@@ -107,6 +107,7 @@ struct Footprint {
   bool in_order = false;      // results of its unit return in order
   bool late_sources = false;  // sources are read some time after issue
   uint8_t unit = 0, reads_in = 0;  // the latter: within which it reads its sources in order
+  uint8_t writes_behind = 0;       // within which none writes before those ahead of it have read
   int16_t depbar = -1;  // DEPBAR.LE: scoreboard
   uint16_t depbar_count = 0;
   uint8_t depbar_mask = 0;  // DEPBAR {..}: waits for these as a whole
