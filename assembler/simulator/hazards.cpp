@@ -598,10 +598,15 @@ void after_issue(Warp& w, const Op& op, const Footprint& f, uint32_t mask, const
     if (list.size() >= 63) list.erase(list.begin());
     list.push_back({sequence, f.unit, f.in_order || f.unit == 0});
   }
+  const bool alone = stands_alone(f.control, *w.launch->program->target);
   for (uint32_t i = 0; i < f.write_count; ++i) {
     const Footprint::Rows& r = f.writes[i];
     for (uint32_t number = r.first; number < static_cast<uint32_t>(r.first) + r.count && number < row_count; ++number) {
       Timing::Row& row = t.rows[number];
+      if (alone) {
+        row.written &= ~affected;
+        continue;
+      }
       row.time = t.now;
       row.written = affected;
       row.producer = f.producer;
@@ -612,7 +617,7 @@ void after_issue(Warp& w, const Op& op, const Footprint& f, uint32_t mask, const
       row.in_order = f.in_order;
     }
   }
-  if (f.late_sources)
+  if (f.late_sources && !alone)
     for (uint32_t i = 0; i < f.read_count; ++i) {
       const Footprint::Rows& r = f.reads[i];
       // Predicates and uniform registers are read at issue: ptxas overwrites them in the next cycle (`LDS R2, [UR4]`, `ULDC UR4, ..`).
@@ -627,15 +632,6 @@ void after_issue(Warp& w, const Op& op, const Footprint& f, uint32_t mask, const
         row.read_time = t.now;
       }
     }
-  if (stands_alone(f.control, *w.launch->program->target)) {
-    const auto settle = [&](const auto& all, uint32_t count) {
-      for (const Footprint::Rows& r : std::span(all).first(count))
-        for (uint32_t number = r.first; number < static_cast<uint32_t>(r.first) + r.count && number < row_count;
-             ++number)
-          t.rows[number].written = t.rows[number].reading = 0, t.rows[number].pending = false;
-    };
-    settle(f.writes, f.write_count), settle(f.reads, f.read_count);
-  }
   const bool volta = w.launch->program->target->family == isa::Family::volta;
   t.now += volta && f.control.stall == 0 ? 1 : f.control.stall;  // Pascal: 0 = issued together with the next
 }

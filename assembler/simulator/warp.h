@@ -85,10 +85,11 @@ struct PoolEntry {
   uint32_t op = 0;     // first instruction that uses it
 };
 
-// From Volta on, with a stall of 0: the next instruction begins when this one has read, written and copied all. ptxas 13's code at -O0 is of such alone,
-// which announce no result and wait for none.
+// From Volta on, with a stall of 0, no scoreboard and no wait: the next instruction begins when this one has read, written and copied all. This is
+// inferred: ptxas 13's code at -O0 is of such alone.
 inline bool stands_alone(const isa::Control& c, const isa::Target& t) {
-  return c.stall == 0 && t.family == isa::Family::volta;
+  return c.stall == 0 && c.write_barrier > 5 && c.read_barrier > 5 && c.wait_mask == 0 &&
+         t.family == isa::Family::volta;
 }
 
 // What the checks of hazards.cpp need to know about an instruction.

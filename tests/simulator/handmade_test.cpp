@@ -1277,6 +1277,70 @@ TEST(Checks, InstructionsWithoutAStallStandAlone) {
   }
 }
 
+// With a scoreboard or a wait, a stall of 0 is one cycle.
+TEST(Checks, InstructionsWithoutAStallThatAnnounceOrWaitDoNotStandAlone) {
+  for (const std::string target : {"sm_75", "sm_86", "sm_90"})
+    for (const char* what : {"nothing", "write", "read", "wait"}) {
+      Code c(target);
+      c.synchronise();
+      isa::Control& control = c.add(Mnemonic::LDS, {R(24), {.kind = OperandKind::address}}).control;
+      control.stall = 0;
+      if (what == std::string_view("write")) control.write_barrier = 0;
+      if (what == std::string_view("read")) control.read_barrier = 0;
+      if (what == std::string_view("wait")) control.wait_mask = 1;
+      c.add(Mnemonic::MOV, {R(16), R(24)});
+      const std::vector<Report> reports = hazards_of(c, target);
+      ASSERT_EQ(reports.size(), what == std::string_view("nothing") ? 0u : 1u) << target << " " << what;
+    }
+}
+
+// Nor has what another instruction reads been read by then, or what another writes for other lanes been written.
+TEST(Checks, InstructionsWithoutAStallEndNoOthers) {
+  for (const std::string target : {"sm_75", "sm_86", "sm_90"}) {
+    const auto reported = [&](auto&& middle, auto&& last) {
+      Code c(target);
+      c.synchronise();
+      c.add(Mnemonic::ISETP, {P(0), PT, R(0), R(8), PT}, {{ModifierKind::Compare, 2}});  // lane 0
+      c.add(Mnemonic::STG, {{.kind = OperandKind::address,
+                             .wide = true,
+                             .descriptor = c.descriptor(),
+                             .uniform = static_cast<uint8_t>(c.descriptor() ? 4 : 63),
+                             .reg = 4},
+                            R(24)})
+          .control.read_barrier = 0;
+      middle(c);
+      last(c);
+      const std::vector<Report> reports = hazards_of(c, target);
+      return reports.empty() ? std::string() : reports[0].message;
+    };
+    const auto overwrite = [](Code& c) { c.add(Mnemonic::MOV, {R(24), RZ}).control.stall = 1; };
+    const std::string early = "hazard: overwrites R24, which a queued instruction may not have read yet";
+    EXPECT_EQ(reported([](Code&) {}, overwrite), early) << target;
+    EXPECT_EQ(reported([](Code& c) { c.add(Mnemonic::MOV, {R(25), R(24)}).control.stall = 0; }, overwrite), early)
+        << target;
+    // Reads the same as well, and is at its end before the store may be.
+    EXPECT_EQ(reported(
+                  [](Code& c) {
+                    c.add(Mnemonic::STS, {{.kind = OperandKind::address}, R(24)}).control.stall = 0;
+                  },
+                  overwrite),
+              early)
+        << target;
+    // Lanes of @P0 wait for a load that nothing announces, the others have theirs.
+    EXPECT_EQ(reported(
+                  [](Code& c) {
+                    Instruction& load = c.add(Mnemonic::LDS, {R(26), {.kind = OperandKind::address}});
+                    Code::guard(load, 0);
+                    Instruction& move = c.add(Mnemonic::MOV, {R(26), RZ});
+                    Code::guard(move, 0, true);
+                    move.control.stall = 0;
+                  },
+                  [](Code& c) { c.add(Mnemonic::MOV, {R(16), R(26)}); }),
+              "hazard: reads R26, whose result no scoreboard announced")
+        << target;
+  }
+}
+
 // A load from shared memory writes what a store to global memory before it reads: only of sm_75 is it known that the store has read by then.
 TEST(Checks, LoadsWriteBehindStoresOnTuring) {
   for (const std::string target : {"sm_75", "sm_86", "sm_90"}) {
