@@ -1099,6 +1099,24 @@ TEST(Pascal, AddressesInBankFour) {
   }
 }
 
+// The lower word is no address of a variable, which may lie above 4 GB.
+TEST(Pascal, HalfTheAddressOfAVariable) {
+  for (const auto& [kind, loads] : {std::pair{cubin::Relocation::low_32, false}, {cubin::Relocation::generic_64, true}}) {
+    Code c("sm_61");
+    Result<cubin::Image> image = cubin::read(c.cubin());
+    ASSERT_TRUE(image.ok()) << image.error().message;
+    for (const char* name : {"data", "table"})
+      image->variables.push_back({.name = name, .size = 8, .align = 8, .initial = std::vector<std::byte>(8)});
+    image->variables[1].relocations = {{kind, 0, "data", 0}};
+    Machine m("sm_61", 1 << 20);
+    const auto module = m.load(cubin::write(*image));
+    ASSERT_EQ(module.ok(), loads);
+    if (!loads) {
+      EXPECT_EQ(module.error().message, "variable `table` holds half of the address of `data`, which takes 8 bytes");
+    }
+  }
+}
+
 // A register that nothing has written.
 TEST(Checks, UninitialisedRegister) {
   for (const std::string& t : {std::string("sm_61"), std::string("sm_86")}) {
