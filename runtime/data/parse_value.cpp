@@ -297,9 +297,16 @@ ParseStatus parse_value(BasicType type, std::string_view text, std::byte* out, D
       put(out, static_cast<int32_t>(digits.days(format)));
       break;
     case BasicType::month: put(out, static_cast<int32_t>(digits.months())); break;
-    case BasicType::minute: put(out, static_cast<int32_t>(digits.minutes() * 60)); break;
-    case BasicType::second: put(out, static_cast<int32_t>(digits.seconds())); break;
-    case BasicType::time: put(out, digits.milliseconds()); break;
+    case BasicType::minute:
+    case BasicType::second:
+    case BasicType::time: {
+      const int64_t sign = digits.take('-') ? -1 : 1;
+      if (type == BasicType::time)
+        put(out, sign * digits.milliseconds());
+      else
+        put(out, static_cast<int32_t>(sign * (type == BasicType::minute ? digits.minutes() * 60 : digits.seconds())));
+      break;
+    }
     case BasicType::dt: {
       const int64_t days = digits.days(format);
       int64_t time = 0;

@@ -19,7 +19,7 @@ enum class ParseStatus : uint8_t { ok, malformed, out_of_range };
 //   calendar  the notation of HorseIR literals, dates in `format`, stored as in frontend/calendar.h. A type takes what
 //             less precise ones do: `second`, `time` and the time of `dt` need no seconds or fraction, `dt` no time. `dt`
 //             has a T or a blank between date and time and may end in Z or an offset (+02, +0200, +02:00), which is taken
-//             off: what is left is UTC.
+//             off: what is left is UTC. A time of day may have a minus, as one before midnight is printed.
 ParseStatus parse_value(hir::BasicType type, std::string_view text, std::byte* out, DateFormat format = {});
 // The same of a dt in ISO form, as microseconds since 1970 in an i64: up to nine digits of a fraction, those beyond the
 // sixth cut off.

@@ -154,6 +154,9 @@ TEST(ParseValue, TimesOfDay) {
   expect_value<int64_t>(BasicType::time, "10:00:30", (ten + 30) * 1000);
   expect_value<int64_t>(BasicType::time, "10:00:30.5", (ten + 30) * 1000 + 500);
   expect_value<int64_t>(BasicType::time, "10:00:30.123000", (ten + 30) * 1000 + 123);
+  expect_value<int32_t>(BasicType::minute, "-00:01", -60);
+  expect_value<int32_t>(BasicType::second, "-10:00:30", -ten - 30);
+  expect_value<int64_t>(BasicType::time, "-00:00:00.001", -1);
   int64_t value;
   const auto status = [&](BasicType type, const char* text) {
     return parse_value(type, text, reinterpret_cast<std::byte*>(&value));
@@ -164,6 +167,10 @@ TEST(ParseValue, TimesOfDay) {
   EXPECT_EQ(status(BasicType::time, "10:00:00."), ParseStatus::malformed);
   EXPECT_EQ(status(BasicType::time, "10:0"), ParseStatus::malformed);
   EXPECT_EQ(status(BasicType::time, "24:00"), ParseStatus::out_of_range);
+  EXPECT_EQ(status(BasicType::time, "-24:00"), ParseStatus::out_of_range);
+  for (const char* text : {"--10:00", "- 10:00", "-", "+10:00"})
+    EXPECT_EQ(status(BasicType::minute, text), ParseStatus::malformed) << text;
+  EXPECT_EQ(status(BasicType::dt, "1998-09-02T-10:00"), ParseStatus::malformed);
 }
 
 TEST(ParseValue, TimestampsAndTheirZones) {

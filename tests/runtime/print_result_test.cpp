@@ -6,6 +6,8 @@
 #include <cmath>
 #include <limits>
 
+#include "runtime/data/parse_value.h"
+
 namespace rndn::runtime::print_result_test {
 namespace {
 
@@ -96,6 +98,32 @@ TEST(PrintResult, CalendarIsIso) {
   EXPECT_EQ(calendar_text(BasicType::minute, -6000), "-01:40");
   EXPECT_EQ(calendar_text(BasicType::second, -1), "-00:00:01");
   EXPECT_EQ(calendar_text(BasicType::time, -1), "-00:00:00.001");
+}
+
+// What is printed is read as the same value.
+TEST(PrintResult, TimesOfDayAreReadAgain) {
+  constexpr int64_t day = 24 * 3600;
+  for (const int64_t minutes : {-1439, -600, -1, 0, 1, 1439}) {
+    int32_t found = 77;
+    EXPECT_EQ(data::parse_value(BasicType::minute, calendar_text(BasicType::minute, minutes * 60),
+                                reinterpret_cast<std::byte*>(&found)),
+              data::ParseStatus::ok);
+    EXPECT_EQ(found, minutes * 60);
+  }
+  for (const int64_t x : {1 - day, int64_t{-3601}, int64_t{-1}, int64_t{0}, int64_t{1}, day - 1}) {
+    int32_t second = 77;
+    EXPECT_EQ(data::parse_value(BasicType::second, calendar_text(BasicType::second, x),
+                                reinterpret_cast<std::byte*>(&second)),
+              data::ParseStatus::ok);
+    EXPECT_EQ(second, x);
+    for (const int64_t ms : {int64_t{0}, int64_t{x < 0 ? -7 : 7}}) {
+      int64_t time = 77;
+      EXPECT_EQ(data::parse_value(BasicType::time, calendar_text(BasicType::time, x * 1000 + ms),
+                                  reinterpret_cast<std::byte*>(&time)),
+                data::ParseStatus::ok);
+      EXPECT_EQ(time, x * 1000 + ms);
+    }
+  }
 }
 
 TEST(PrintResult, EnumerationsShowTheirKeys) {
