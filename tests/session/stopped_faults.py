@@ -20,6 +20,33 @@ exec sleep 60
 """
 
 
+# Runs the tool with a signal where it hurts: as the first process is made, or as the table is read.
+PATCHED = """
+import builtins, os, pathlib, runpy, signal, subprocess, sys
+sys.argv.pop(0)
+where, folder = sys.argv[1], pathlib.Path(sys.argv[sys.argv.index("--folder") + 1])
+del sys.argv[1]
+popen, opened = subprocess.Popen, builtins.open
+def start(*arguments, **more):
+    run = popen(*arguments, **more)
+    if where == "start" and not (folder / "started.pid").exists():
+        (folder / "started.pid").write_text(str(run.pid))
+        os.kill(os.getpid(), signal.SIGTERM)
+    return run
+def look(name, mode="r", *arguments, **more):
+    if where == "table" and mode == "r" and str(name).endswith("rest.log"):
+        os.kill(os.getpid(), signal.SIGALRM)
+    return opened(name, mode, *arguments, **more)
+subprocess.Popen, builtins.open = start, look
+runpy.run_path(sys.argv[0], run_name="__main__")
+"""
+
+
+def start_patched(folder, where, **environment):
+    command = [sys.executable, "-c", PATCHED, ROOT / "tools/prove-faults", where, "--jobs", "2", "--folder", folder, "--test", folder / "fake"]
+    return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env={**os.environ, **environment})
+
+
 def start(folder, *more, **environment):
     command = [ROOT / "tools/prove-faults", "--jobs", "2", "--folder", folder, "--test", folder / "fake", *more]
     return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env={**os.environ, **environment})
@@ -50,3 +77,6 @@ with tempfile.TemporaryDirectory() as name:
     check("a share that failed", start(folder, ENDS="1", FAILS="1"), 1, kept)
     check("to the end", start(folder, ENDS="1"), 0, "whole table")
     check("a share alone", start(folder, "--shard", "0/2", "--limit", "1"), 3, "")
+    check("SIGTERM as a process is made", start_patched(folder, "start"), 3, kept)
+    assert not os.path.exists(f"/proc/{(folder / 'started.pid').read_text()}"), "a process that was being made goes on"
+    check("a signal behind the table", start_patched(folder, "table", ENDS="1"), 0, "whole table")
