@@ -52,8 +52,9 @@ ENDED = threading.Event()  # by somebody: what is known by then is reported
 
 
 def end(*_):
-    ENDED.set()
-    raise KeyboardInterrupt
+    if not ENDED.is_set():  # once, so that folders are cleared away
+        ENDED.set()
+        raise KeyboardInterrupt
 
 
 def rows_of_operators(node):
@@ -117,48 +118,51 @@ def main():
         for number in range(options.schemas):
             r = random.Random(f'{options.seed}/{number}')
             folder = pathlib.Path(tempfile.mkdtemp(prefix='rndn-memory-'))
-            is_typed = r.random() < 0.3
-            is_long = r.choice(['pqs', 'p', 'p', 'ps'])
-            tables = [LongTable(r, name, is_typed) if name in is_long else Table(r, name, is_typed=is_typed)
-                      for name in 'pqs']
-            connection = random_sql.stored(tables, folder, is_typed)
-            command = [options.rndn, 'sql', '-', '--data', str(folder), '--no-cache', '--format', 'json', '--time',
-                       '--device', options.device, '--backend', 'rndn']
-            kept, asked = False, 0
-            while asked < options.queries:
-                if ENDED.is_set():
-                    raise KeyboardInterrupt
-                query = Query(r, tables, False, is_typed).select()
-                if not is_small(connection, query):
-                    continue
-                asked += 1
-                wanted, _, always = run(command, query, options.timeout)
-                if wanted.startswith('1 ') and random_sql.REFUSED.search(wanted):
-                    counts['refused by rndn'] += 1
-                    continue
-                got, by_ranges, on_host = run(command + ['--device-memory', options.memory], query, options.timeout)
-                counts['by ranges' if by_ranges else 'whole'] += 1
-                on_host = [f for f in on_host if f not in always]
-                counts['on the host in part'] += bool(on_host)
-                for why in on_host:
-                    reasons[re.sub(r'<program of[^>]*>|[@\d]+\.?|\w+/', '', why)[:200]] += 1
-                if got == wanted and not got.startswith('no answer'):
-                    counts['alike'] += 1
-                    continue
-                differences += 1
-                kept = True
-                if differences <= options.show:
-                    print(f'--- {folder} (seed {options.seed}/{number})\n{query}\n{first_difference(got, wanted)}',
-                          flush=True)
-            if not kept:
-                shutil.rmtree(folder)
-            elif options.keep:
-                shutil.copytree(folder, pathlib.Path(options.keep) / folder.name)
+            kept = False
+            try:
+                is_typed = r.random() < 0.3
+                is_long = r.choice(['pqs', 'p', 'p', 'ps'])
+                tables = [LongTable(r, name, is_typed) if name in is_long else Table(r, name, is_typed=is_typed)
+                          for name in 'pqs']
+                connection = random_sql.stored(tables, folder, is_typed)
+                command = [options.rndn, 'sql', '-', '--data', str(folder), '--no-cache', '--format', 'json', '--time',
+                           '--device', options.device, '--backend', 'rndn']
+                asked = 0
+                while asked < options.queries:
+                    if ENDED.is_set():
+                        raise KeyboardInterrupt
+                    query = Query(r, tables, False, is_typed).select()
+                    if not is_small(connection, query):
+                        continue
+                    asked += 1
+                    wanted, _, always = run(command, query, options.timeout)
+                    if wanted.startswith('1 ') and random_sql.REFUSED.search(wanted):
+                        counts['refused by rndn'] += 1
+                        continue
+                    got, by_ranges, on_host = run(command + ['--device-memory', options.memory], query, options.timeout)
+                    counts['by ranges' if by_ranges else 'whole'] += 1
+                    on_host = [f for f in on_host if f not in always]
+                    counts['on the host in part'] += bool(on_host)
+                    for why in on_host:
+                        reasons[re.sub(r'<program of[^>]*>|[@\d]+\.?|\w+/', '', why)[:200]] += 1
+                    if got == wanted and not got.startswith('no answer'):
+                        counts['alike'] += 1
+                        continue
+                    differences += 1
+                    kept = True
+                    if differences <= options.show:
+                        print(f'--- {folder} (seed {options.seed}/{number})\n{query}\n{first_difference(got, wanted)}',
+                              flush=True)
+            finally:
+                if not kept:
+                    shutil.rmtree(folder)
+                elif options.keep:
+                    shutil.copytree(folder, pathlib.Path(options.keep) / folder.name)
     except (KeyboardInterrupt, RuntimeError):  # the latter of a query that DuckDB ran
         if not ENDED.is_set():
             raise
         print('ended before the last query')
-    if 2 * counts['by ranges'] < counts['whole']:
+    if not ENDED.is_set() and 2 * counts['by ranges'] < counts['whole']:
         print('too few ran by ranges')
         differences += 1
     return random_sql.report(counts, reasons, differences)
