@@ -235,6 +235,25 @@ TEST(Diagnostic, ShowsFileLineColumnCaretAndNotes) {
             "1 error, 1 warning generated\n");
 }
 
+// No warnings take the place of errors.
+TEST(Diagnostic, ShowsTwentyErrorsAndTwentyWarnings) {
+  for (const size_t count : {20, 21, 400}) {
+    SourceManager sources;
+    FileId file = sources.add("f", "abc");
+    DiagnosticSink sink;
+    for (size_t i = 0; i < 30; ++i) sink.warning("w", {file, 0, 1}, "warning {}", i);
+    for (size_t i = 0; i < count; ++i) sink.error("e", {file, 1, 2}, "error {}", i);
+    const std::string text = render(sink, sources);
+    EXPECT_NE(text.find("warning: warning 19\n"), std::string::npos);
+    EXPECT_EQ(text.find("warning: warning 20\n"), std::string::npos);
+    EXPECT_NE(text.find("error: error 19\n"), std::string::npos);
+    EXPECT_EQ(text.find("error: error 20\n"), std::string::npos);
+    const std::string end =
+        fmt::format("  ^\nand {} more\n{} errors, 30 warnings generated\n", 10 + count - 20, count);
+    EXPECT_TRUE(text.ends_with(end)) << text;
+  }
+}
+
 // Editors do not show a byte order mark; columns count from behind it.
 TEST(SourceManager, AByteOrderMarkIsNoText) {
   SourceManager sources;

@@ -82,13 +82,17 @@ std::string render(const Diagnostic& d, const SourceManager& sources) {
 }
 
 std::string render(const DiagnosticSink& sink, const SourceManager& sources) {
+  constexpr size_t most = 20;
   std::string out;
-  size_t warnings = 0;
+  size_t seen[3] = {}, more = 0;
   for (const Diagnostic& d : sink.diagnostics()) {
-    out += render(d, sources);
-    warnings += d.severity == Severity::warning;
+    if (++seen[static_cast<int>(d.severity)] > most)
+      ++more;
+    else
+      out += render(d, sources);
   }
-  size_t errors = sink.error_count();
+  const size_t errors = seen[static_cast<int>(Severity::error)], warnings = seen[static_cast<int>(Severity::warning)];
+  if (more) out += fmt::format("and {} more\n", more);
   if (errors + warnings > 1) {
     auto count = [](size_t n, const char* what) { return fmt::format("{} {}{}", n, what, n == 1 ? "" : "s"); };
     if (errors && warnings)

@@ -74,7 +74,7 @@ class DiagnosticSink {
 
 // "q6.hir:9:17: error: ...", the source line, a caret line, then the notes in the same form.
 std::string render(const Diagnostic& diagnostic, const SourceManager& sources);
-// All of them, and "2 errors, 1 warning generated" when there is more than one.
+// The first 20 errors and warnings, "and 3 more", and "2 errors, 1 warning generated" when there is more than one.
 std::string render(const DiagnosticSink& sink, const SourceManager& sources);
 
 // The candidate nearest to `word` by edit distance (insert, delete, replace, swap of neighbours), or empty when none is
