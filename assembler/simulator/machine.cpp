@@ -153,7 +153,8 @@ Result<ModuleId> Machine::load(std::span<const std::byte> cubin) {
     for (const cubin::Relocation& r : v.relocations) {
       auto value = address_of(r.symbol);
       if (value && r.kind == cubin::Relocation::low_32)
-        return give_up(input_error("variable `{}` holds half of the address of `{}`, which takes 8 bytes", v.name, r.symbol));
+        return give_up(
+            input_error("variable `{}` holds half of the address of `{}`, which takes 8 bytes", v.name, r.symbol));
       if (const auto function = driver_function(r.symbol); !value && function)
         value = driver_function_address(*function);
       const uint64_t bytes = r.kind == cubin::Relocation::generic_64 ? 8 : r.kind == cubin::Relocation::low_32 ? 4 : 0;

@@ -248,8 +248,7 @@ TEST(Diagnostic, ShowsTwentyErrorsAndTwentyWarnings) {
     EXPECT_EQ(text.find("warning: warning 20\n"), std::string::npos);
     EXPECT_NE(text.find("error: error 19\n"), std::string::npos);
     EXPECT_EQ(text.find("error: error 20\n"), std::string::npos);
-    const std::string end =
-        fmt::format("  ^\nand {} more\n{} errors, 30 warnings generated\n", 10 + count - 20, count);
+    const std::string end = fmt::format("  ^\nand {} more\n{} errors, 30 warnings generated\n", 10 + count - 20, count);
     EXPECT_TRUE(text.ends_with(end)) << text;
   }
 }

@@ -1101,7 +1101,8 @@ TEST(Pascal, AddressesInBankFour) {
 
 // The lower word is no address of a variable, which may lie above 4 GB.
 TEST(Pascal, HalfTheAddressOfAVariable) {
-  for (const auto& [kind, loads] : {std::pair{cubin::Relocation::low_32, false}, {cubin::Relocation::generic_64, true}}) {
+  for (const auto& [kind, loads] :
+       {std::pair{cubin::Relocation::low_32, false}, {cubin::Relocation::generic_64, true}}) {
     Code c("sm_61");
     Result<cubin::Image> image = cubin::read(c.cubin());
     ASSERT_TRUE(image.ok()) << image.error().message;
@@ -1334,7 +1335,12 @@ TEST(Checks, InstructionsWithoutAStallEndNoOthers) {
     const auto overwrite = [](Code& c) { c.add(Mnemonic::MOV, {R(24), RZ}).control.stall = 1; };
     const std::string early = "hazard: overwrites R24, which a queued instruction may not have read yet";
     EXPECT_EQ(reported([](Code&) {}, overwrite), early) << target;
-    EXPECT_EQ(reported([](Code& c) { c.add(Mnemonic::MOV, {R(25), R(24)}).control.stall = 0; }, overwrite), early)
+    EXPECT_EQ(reported(
+                  [](Code& c) {
+                    c.add(Mnemonic::MOV, {R(25), R(24)}).control.stall = 0;
+                  },
+                  overwrite),
+              early)
         << target;
     // Reads the same as well, and is at its end before the store may be.
     EXPECT_EQ(reported(
@@ -1353,7 +1359,9 @@ TEST(Checks, InstructionsWithoutAStallEndNoOthers) {
                     Code::guard(move, 0, true);
                     move.control.stall = 0;
                   },
-                  [](Code& c) { c.add(Mnemonic::MOV, {R(16), R(26)}); }),
+                  [](Code& c) {
+                    c.add(Mnemonic::MOV, {R(16), R(26)});
+                  }),
               "hazard: reads R26, whose result no scoreboard announced")
         << target;
   }
