@@ -95,7 +95,9 @@ TEST(Codegen, EveryFamilyAssembles) {
       generate(g, program_text(columns(x, y) + body, "list<?>"));
       ASSERT_EQ(g.code.kernels.size(), 1u);
       for (const char* target : {"sm_61", "sm_86", "sm_90"})
-        if (sample.has_next()) EXPECT_EQ(assemble_with_ptxas(ptxas, g.text, target), "") << target << "\n" << g.text;
+        if (sample.has_next()) {
+          EXPECT_EQ(assemble_with_ptxas(ptxas, g.text, target), "") << target << "\n" << g.text;
+        }
     }
 }
 

@@ -305,12 +305,14 @@ TEST(Encodings, RestoredOnTheHost) {
 }
 
 TEST(Encodings, RestoredInKernels) {
-  rndn::test::Sample sample(5);
+  rndn::test::Sample sample(6);
   for (const char* target : operators::test::targets) {
     operators::test::Bench bench(target);
+    std::set<std::pair<Kind, uint64_t>> restored;  // how many rows of which encoding
     for (const Case& c : cases())
       for (uint64_t rows : sizes) {
         if (!sample.has_next()) continue;
+        restored.emplace(c.stored.kind, rows);
         const std::vector<std::byte> plain =
             elements(c.type, c.range, rows, rows + 7, c.stored.exponent);
         const Encoding& form = find(c.stored);
@@ -325,6 +327,7 @@ TEST(Encodings, RestoredInKernels) {
         ASSERT_TRUE(bench.device->copy_to_host(back.data(), got->data, back.size()).ok());
         EXPECT_TRUE(back == plain) << name(c) << ", " << rows << " rows, " << target;
       }
+    EXPECT_EQ(restored.size(), std::size(kinds) * std::size(sizes)) << target;
   }
 }
 

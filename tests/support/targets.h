@@ -15,9 +15,9 @@ inline std::vector<std::string> target_names() {
   return names;
 }
 
-// Those that a long test loops over, from `least` on: in the gate one of each encoding, and of Turing, which lacks the most; all where RNDN_EVERY_TARGET is set, as slow tests do.
+// Those that a long test loops over, from `least` on: in the gate one of each encoding, of Turing, which lacks the most, and of Ampere, the last whose forms are those of Volta; all where RNDN_EVERY_TARGET is set, as slow tests do.
 inline std::vector<std::string> tested_targets(uint32_t least = 0) {
-  constexpr uint32_t in_the_gate[] = {61, 75, 90};
+  constexpr uint32_t in_the_gate[] = {61, 75, 86, 90};
   std::vector<std::string> names;
   for (const Target& t : targets())
     if (t.sm >= least && (std::getenv("RNDN_EVERY_TARGET") || std::ranges::find(in_the_gate, t.sm) != std::end(in_the_gate)))
