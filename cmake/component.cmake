@@ -117,10 +117,11 @@ function(component name)
   set_property(GLOBAL APPEND PROPERTY RNDN_COMPONENTS "${name}\t${C_FOLDER}\t${deps}\t${headers}\t${C_ABOUT}")
 endfunction()
 
-# component_test(name [ASIDE] DEPS .. SOURCES .. [LABELS ..] [LINK ..] [TOGETHER ..] [GATE ..] [SLOW ..] [SAMPLED ..]): a GoogleTest program `test_<name>`, its cases registered with CTest, each a
-# process of its own, labelled as LABELS says, else by the name; those of the suites TOGETHER (as --gtest_filter has them), whose set-up takes longer than they do, are one process. Those that GATE
-# selects take long for what they prove: their label is `gate`, and `tools/check --quick` leaves them out; those of SLOW are `slow`, which the gate leaves out, too.
-# Those of SAMPLED try some of their cases (tests/support/every_case.h); the slow test `<name>.every_case` runs them with all.
+# component_test(name [ASIDE] DEPS .. SOURCES .. [LABELS ..] [LINK ..] [TOGETHER ..] [GATE ..] [SLOW ..] [SAMPLED ..]): a GoogleTest program `test_<name>`, its cases
+# registered with CTest, each a process of its own, labelled as LABELS says, else by the name; those of the suites TOGETHER (as --gtest_filter has them), whose set-up
+# takes longer than they do, are one process. Those that GATE selects take long for what they prove: their label is `gate`, and `tools/check --quick` leaves them
+# out; those of SLOW are `slow`, which the gate leaves out, too.
+# Tests may try a sample of their cases (tests/support/every_case.h). Slow ones try all, and the slow test `<name>.every_case` is those of SAMPLED with all.
 # One that is put ASIDE is not built for the gate either: the slow test `<name>.all` builds and runs it.
 # Tests read their data below RNDN_SOURCE_DIR and find the built programs in RNDN_BIN_DIR.
 function(component_test name)
@@ -161,7 +162,7 @@ function(component_test name)
   endif()
   if(T_SLOW)
     gtest_discover_tests(test_${name} TEST_PREFIX ${name}. TEST_FILTER ${slow} TEST_LIST test_${name}_slow DISCOVERY_MODE PRE_TEST
-      PROPERTIES LABELS slow TIMEOUT 600)
+      PROPERTIES ENVIRONMENT RNDN_EVERY_CASE=1 LABELS slow TIMEOUT 1200)
   endif()
   if(T_SAMPLED)
     string(REPLACE ";" ":" sampled "${T_SAMPLED}")

@@ -16,7 +16,6 @@
 #include "tests/reference/notation.h"
 #include "tests/reference/random_run.h"
 #include "tests/reference/tiny_tables.h"
-#include "tests/support/every_case.h"
 
 namespace rndn::runtime {
 namespace {
@@ -59,7 +58,7 @@ TEST(RandomEngine, AgreesWithTheReferenceInterpreter) {
   size_t planned = 0, kernels = 0, programs = 0, assuming = 0, beside_cells = 0, failing = 0, known_before = 0;
   const char *seeds = std::getenv("RNDN_RANDOM_SEEDS"), *from = std::getenv("RNDN_RANDOM_FIRST");
   const uint32_t first = from ? static_cast<uint32_t>(std::atoi(from)) : 1,
-                 last = seeds ? static_cast<uint32_t>(std::atoi(seeds)) : static_cast<uint32_t>(rndn::test::in_the_gate(60, 150));
+                 last = seeds ? static_cast<uint32_t>(std::atoi(seeds)) : 60;
   std::vector<uint64_t> rows_of_turns;
   const char* row_counts = std::getenv("RNDN_RANDOM_ROWS");
   for (std::istringstream list(row_counts ? row_counts : "5"); list;) {

@@ -1,6 +1,6 @@
 // PTX opcodes one by one (opcodes.h), operations with every kind of operand (tests/support/operands.h) and the kernels of tests/corpus: ptxas's code gives
 // what the PTX interpreter gives, in the simulator with the hazard checks, and on a GPU; so does our code for sm_75 and sm_90. 4608 special and random operands for each opcode, 4096 for
-// each kind of operand. Approximations are compared within their documented error.
+// each kind of operand; in the gate 1536 and 1024. Approximations are compared within their documented error.
 //
 // Left out: saturating integer additions (IADD.SAT and its kind are not simulated), texture and matrix operations, and what the PTX parser does not
 // know: setp.f16x2, set.u32.f16x2, cvt.relu.
