@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include <cstdlib>
+#include <cstring>
 #include <filesystem>
 #include <map>
 #include <random>
@@ -429,8 +430,10 @@ TEST_P(EveryRule, GivesTheSameByRanges) {
   EXPECT_EQ(in_two.error, "");
   EXPECT_EQ(in_two.on_host, "");
   EXPECT_TRUE(in_two.csv == free.csv) << "in two, " << difference(in_two.csv, free.csv);
-  // By ranges though it fits, of rows as they lie and in the order of keys.
+  // By ranges though it fits, of rows as they lie and in the order of keys; in the gate each rule in one of the two ways.
+  const bool in_the_gate = std::strlen(rule.name) % 2;
   for (bool by_keys : {false, true}) {
+    if (!rndn::test::every_case() && by_keys != in_the_gate) continue;
     const Ran asked = programs.run("t.hir", text, UINT64_MAX,
                                    {.range_rows = rndn::test::every_case() ? 2000u : 5000u, .ranges_by_keys = by_keys});
     EXPECT_EQ(asked.error, "");
