@@ -132,6 +132,13 @@ bool find_probes(hir::Program& program, const hir::Function& main, ShapeTable& t
                  const Options& options, Shapes& shapes, hir::Function& own, std::vector<uint32_t>& joins,
                  std::vector<uint32_t>& whole);
 
+// --- selections.cpp -----------------------------------------------------------------------------------------------------------
+
+// Rewrites selections one after the other, of which a look-up makes the later one, into one, into `own`, which may be `main` itself, and gives
+// `shapes` what follows from that. False: there are none.
+bool merge_selections(hir::Program& program, const hir::Function& main, ShapeTable& table, DiagnosticSink& sink, Shapes& shapes,
+                      hir::Function& own);
+
 // --- dependencies.cpp ---------------------------------------------------------------------------------------------------------
 
 enum class Place : uint8_t {

@@ -451,6 +451,7 @@ Result<std::string> explain(const hir::Program& program, const SourceManager& so
   if (options.lists) find_group_cells(inlined, main, table, again, shapes, main);
   std::vector<uint32_t> probes, whole;
   if (options.joins) find_probes(inlined, main, table, again, options, shapes, main, probes, whole);
+  if (options.joins) merge_selections(inlined, main, table, again, shapes, main);
   std::vector<TopDecision> tops;
   if (options.tops) find_tops(inlined, main, table, again, shapes, main, tops);
   std::vector<uint32_t> folds, float_folds;

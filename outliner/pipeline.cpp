@@ -57,6 +57,7 @@ Outlined run_once(const hir::Program& program, const Options& options, Diagnosti
   }
   if (options.joins && find_probes(out.program, *main, out.shapes, sink, options, shapes, inlined, out.joins, out.whole_joins))
     main = &inlined;
+  if (options.joins && merge_selections(out.program, *main, out.shapes, sink, shapes, inlined)) main = &inlined;
   std::vector<TopDecision> tops;
   if (options.tops && find_tops(out.program, *main, out.shapes, sink, shapes, inlined, tops)) main = &inlined;
   if (options.sinks && options.mode == Mode::full &&

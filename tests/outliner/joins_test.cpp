@@ -139,11 +139,78 @@ TEST(Joins, OneAfterTheOtherAndOfSeveralColumns) {
   EXPECT_THAT(c.outlined.joins, ElementsAre(0, 1));
   ASSERT_EQ(c.outlined.kernels.size(), 1u) << c.main();
   EXPECT_THAT(c.kernel(0), HasSubstr("@GPU.probe(0:i64, dl, dt, fl, ft);"));
-  EXPECT_THAT(c.kernel(0), HasSubstr("@GPU.probe(1:i64, dk, k);"));
+  EXPECT_THAT(c.kernel(0), HasSubstr("@GPU.probe(1:i64, dk, fk);"));  // of all rows (selections.cpp)
   test::Compiled many;
   outline(many, fmt::format("x:? = @list(dk, dl, dt, dk, dl, dt); y:? = @list(fk, fl, ft, fk, fl, ft); p:? = @join_index(@eq, x, y);"
                             " {} q:? = @list(a, b); return q;", pairs));
   EXPECT_THAT(print(many.outlined.program, true), HasSubstr("@GPU.probe(0:i64, dk, dl, dt, dk, dl, dt, fk, fl, ft, fk, fl, ft);"));
+}
+
+// A chain asks all its tables for all rows, and gathers only for those that are left.
+TEST(Joins, OneAfterTheOtherAskForAllRows) {
+  test::Compiled c;
+  outline(c, R"(
+    m:? = @gt(dx, 1.5:f64);
+    p:? = @join_index(@eq, dk, fk);
+    l:? = @index(p, 0:i64);
+    r:? = @index(p, 1:i64);
+    a:? = @index(dx, l);
+    k:? = @index(fl, r);
+    dm:? = @compress(m, dl);
+    q2:? = @join_index(@eq, dm, k);
+    r2:? = @index(q2, 1:i64);
+    a2:? = @index(a, r2);
+    f2:? = @index(r, r2);
+    v:? = @index(fx, f2);
+    w:? = @mul(a2, v);
+    s:? = @sum(w);
+    q:? = @list(s);
+    return q;)");
+  EXPECT_THAT(c.outlined.joins, ElementsAre(0, 1));
+  ASSERT_FALSE(c.outlined.kernels.empty());
+  const std::string kernel = c.kernel(c.outlined.kernels.size() - 1);
+  EXPECT_THAT(kernel, HasSubstr("row_1:i64 = @GPU.probe(0:i64, dk, fk);"));
+  EXPECT_THAT(kernel, HasSubstr("all_1:i64 = @GPU.probe(1:i64, dl, m, fl);"));
+  EXPECT_THAT(kernel, HasSubstr("both_3:bool = @and(hit_2, all_2);"));
+  EXPECT_THAT(kernel, HasSubstr("left_4:i64 = @compress(both_3, row_1);"));
+  EXPECT_THAT(kernel, HasSubstr("a2:f64 = @index(dx, left_4);"));
+  EXPECT_THAT(kernel, HasSubstr("v:f64 = @compress(both_3, fx);"));
+  EXPECT_THAT(kernel, Not(HasSubstr("@where")));
+}
+
+// Not where a mask selects something that can fail for other rows, nor where the table is made of what was selected.
+TEST(Joins, SelectionsThatMustComeFirstStay) {
+  test::Compiled fails;
+  outline(fails, R"(
+    m:? = @gt(fx, 1.5:f64);
+    k:? = @compress(m, fk);
+    g:? = @compress(m, fl);
+    o:? = @mod(g, k);
+    p:? = @join_index(@eq, dk, k);
+    r:? = @index(p, 1:i64);
+    v:? = @index(o, r);
+    n:? = @compress(m, fx);
+    w:? = @index(n, r);
+    s:? = @sum(v);
+    t:? = @sum(w);
+    q:? = @list(s, t);
+    return q;)");
+  EXPECT_THAT(print(fails.outlined.program, true), Not(HasSubstr("both_")));
+  EXPECT_THAT(print(fails.outlined.program, true), HasSubstr("@GPU.probe(0:i64, dk, k);"));
+  test::Compiled waits;
+  outline(waits, R"(
+    m:? = @gt(fx, 1.5:f64);
+    k:? = @compress(m, fk);
+    u:? = @unique(k);
+    j:? = @index(k, u);
+    p:? = @join_index(@eq, j, k);
+    r:? = @index(p, 1:i64);
+    n:? = @compress(m, fx);
+    w:? = @index(n, r);
+    t:? = @sum(w);
+    q:? = @list(t);
+    return q;)");
+  EXPECT_THAT(print(waits.outlined.program, true), HasSubstr("@GPU.probe(0:i64, j, k);"));
 }
 
 TEST(Joins, WhoseKeysRepeatStay) {
