@@ -24,7 +24,7 @@ namespace {
 using hir::VariableId;
 using Conditions = decltype(Guard::conditions);  // ascending: all of them hold
 
-constexpr size_t most_guards = 4, most_late_guards = 3, most_steps = 32;
+constexpr size_t most_guards = 4, most_late_guards = 6, most_steps = 48;
 
 Conditions united(const Conditions& a, const Conditions& b) {
   Conditions out;
@@ -36,6 +36,11 @@ class Finder {
  public:
   Finder(const Emitter& e, const Marks& wanted, const Marks& early)
       : e_(e), wanted_(wanted), early_(early), known_(e.function.variables.size()) {
+    // Of what runs in another loop, over selected elements, which evaluates anew what it reads.
+    for (size_t k = 0; k < e.steps.size(); ++k)
+      if (const Step& s = e.steps[k]; !wanted[k] && !s.scalar && !s.reduction)
+        for (const hir::Operand& o : s.operands)
+          if (o.kind == hir::Operand::variable) ++known_[o.id].elsewhere;
     for (const Input& in : e.inputs)
       if (in.wanted) known_[index(in.variable)].stage = 0;
     for (size_t k = 0; k < e.steps.size(); ++k) {
@@ -73,7 +78,7 @@ class Finder {
       const size_t t = index(s.target);
       // What is read elsewhere too, by what no step of this loop is, is read always.
       const bool known =
-          known_[t].defined_by == k && known_[t].readers == e_.reads[t] && e_.form(s.target) == Form::element;
+          known_[t].defined_by == k && is_read_here_alone(t) && e_.form(s.target) == Form::element;
       const Conditions under = known ? known_[t].demand : Conditions();
       const bool gather = s.call && s.builtin == Builtin::index, probe = s.call && s.builtin == Builtin::gpu_probe;
       if (gather || probe)
@@ -104,7 +109,7 @@ class Finder {
     (void)steps_before(conditional, false);
     for (Input& in : inputs) {
       const size_t v = index(in.variable);
-      if (in.wanted && !conditional[v] && known_[v].readers > 0 && known_[v].readers == e_.reads[v] &&
+      if (in.wanted && !conditional[v] && known_[v].readers > 0 && is_read_here_alone(v) &&
           e_.definitions[v] == 1 && e_.form(in.variable) == Form::element)
         in.guard = guard(known_[v].demand, known_[v].first);
     }
@@ -116,9 +121,11 @@ class Finder {
     size_t defined_by = none_;  // step
     size_t stage = none_;       // none_: no condition may follow from it
     size_t first = none_;       // early step that reads it or what follows from it
-    uint32_t readers = 0;
-    Conditions demand;  // under which it is read
+    uint32_t readers = 0;    // steps of this loop
+    uint32_t elsewhere = 0;  // of others
+    Conditions demand;       // under which it is read
   };
+  bool is_read_here_alone(size_t v) const { return known_[v].readers + known_[v].elsewhere == e_.reads[v]; }
 
   // The guard of these conditions, a new one where there is room for it.
   std::optional<uint32_t> guard_with(std::vector<Guard>& guards, const Conditions& conditions) const {
