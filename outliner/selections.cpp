@@ -19,6 +19,7 @@
 // over main, which writes nothing, finds the masks that also select something else.
 // Cost: O(statements log statements). Leaves out: programs with control flow in main, variables with several assignments, conversions.
 #include <map>
+#include <span>
 
 #include "outliner/editing.h"
 
@@ -28,6 +29,7 @@ namespace {
 using hir::BasicType;
 using hir::Builtin;
 using hir::Expression;
+using hir::ExpressionId;
 using hir::Function;
 using hir::Operand;
 using hir::Statement;
@@ -40,10 +42,8 @@ class Chains : Editing {
 
   bool merge(const Function& main, DiagnosticSink& sink, Function& own) {
     if (!read_main(main)) return false;
-    const auto probes = [&](StatementId id) { return called_builtin(main, main.statements[id]) == Builtin::gpu_probe; };
-    if (std::none_of(order_.begin(), order_.end(), probes)) return false;
+    if (!has_chain(main)) return false;
     if (&own != &main) own = main;
-    note_names(own);
     first_ = order_.size();
     writes_ = false;
     size_t apart = 0;
@@ -52,6 +52,7 @@ class Chains : Editing {
       walk(own);
     } while (apart_.size() > apart);
     if (first_ == order_.size()) return false;
+    note_names(own);
     writes_ = true;
     walk(own);
     for (size_t k = left_.size(); k-- > 0;) drop_unread(own, left_[k]);
@@ -63,16 +64,27 @@ class Chains : Editing {
   // What a variable is of the vectors that one mask selects from.
   struct Form {
     enum Kind : uint8_t {
+      no_form,
       column,    // compress(mask, all)
       position,  // where(mask)
       computed,  // element-wise from such columns; `all` once it was asked for
       picked,    // index(table, at), `at` a column
-    } kind{};
+    } kind = no_form;
     VariableId mask = none<VariableId>(), all = none<VariableId>(), table{}, at{};
     StatementId made{};
     size_t place = 0;   // of that
     bool asks = false;  // a look-up is among what it follows from
   };
+
+  static constexpr size_t no_place = SIZE_MAX;
+  struct Known {
+    Form form;
+    ShapeId shape = none<ShapeId>();
+    size_t place = no_place;  // of the statement that gives its only value
+  };
+  Known& of(VariableId v) { return known_[index(v)]; }
+  const Known& of(VariableId v) const { return known_[index(v)]; }
+  bool has(VariableId v) const { return of(v).form.kind != Form::no_form; }
 
   static bool is_map(Builtin b, BasicType result) {
     const hir::BuiltinRow& r = hir::row(b);
@@ -84,22 +96,36 @@ class Chains : Editing {
   bool is_fixed(const Operand& o) const { return o.kind == Operand::variable && writers_of(o.variable_id()) == 1; }
   const Form* form_of(const Operand& o) const {
     if (!is_fixed(o)) return nullptr;
-    const auto at = forms_.find(o.variable_id());
-    return at == forms_.end() ? nullptr : &at->second;
+    const Form& form = of(o.variable_id()).form;
+    return form.kind == Form::no_form ? nullptr : &form;
   }
   bool is_scalar_here(const Operand& o, const Value& v) const {
     return o.kind == Operand::literal || (is_fixed(o) && !is_none(v.shape) && is_scalar(table_, v.shape));
   }
 
+  // A look-up of what was selected.
+  bool has_chain(const Function& f) const {
+    std::vector<uint8_t> selected(f.variables.size());
+    for (StatementId id : order_) {
+      const Statement& s = f.statements[id];
+      const std::optional<Builtin> b = called_builtin(f, s);
+      if (b != Builtin::compress && b != Builtin::gpu_probe) continue;
+      const Operands& operands = f.expressions[innermost(f, s.value)].operands;
+      if (b == Builtin::compress && s.targets.size() == 1 && s.targets[0].kind == hir::Target::variable)
+        selected[s.targets[0].id] = true;
+      if (b == Builtin::gpu_probe && operands.back().kind == Operand::variable && selected[operands.back().id])
+        return true;
+    }
+    return false;
+  }
+
   void walk(Function& f) {
-    forms_.clear();
+    known_.reserve(2 * f.variables.size());
+    known_.assign(f.variables.size(), {});
     conjunctions_.clear();
     selected_.clear();
-    shapes_of_.clear();
-    place_of_.clear();
     both_.clear();
     left_.clear();
-    next_ = f.variables.size();
     first_ = order_.size();
     for (place_ = 0; place_ < order_.size(); ++place_) read(f, order_[place_]);
   }
@@ -107,7 +133,9 @@ class Chains : Editing {
   // A variable that the first walks talk of, and the last one makes.
   template <class Type>
   VariableId made(Function& f, std::string_view stem, Type type) {
-    return writes_ ? fresh(f, stem, type) : static_cast<VariableId>(next_++);
+    const VariableId v = writes_ ? fresh(f, stem, type) : static_cast<VariableId>(known_.size());
+    known_.resize(index(v) + 1);
+    return v;
   }
   void write(Function& f, StatementId id, Builtin b, Operands operands) {
     rewritten(place_);
@@ -129,11 +157,11 @@ class Chains : Editing {
     if (s.kind != Statement::assign || s.targets.size() != 1 || s.targets[0].kind != hir::Target::variable) return;
     const VariableId v{s.targets[0].id};
     if (writers_of(v) != 1) return;
-    shapes_of_[v] = shapes_.statements[id].results[0].shape;
-    place_of_[v] = place_;
+    of(v).shape = shapes_.statements[id].results[0].shape;
+    of(v).place = place_;
     const std::optional<Builtin> b = called_builtin(f, s);
     if (!b || s.value != innermost(f, s.value)) return;
-    const Operands operands = f.expressions[s.value].operands;
+    const Operands& operands = f.expressions[s.value].operands;  // there until something is written
     const auto& values = shapes_.statements[id].operands;
     if (*b == Builtin::compress && is_fixed(operands[0]) && is_fixed(operands[1]))
       read_compress(f, id, v, operands, values);
@@ -148,7 +176,7 @@ class Chains : Editing {
   void note(VariableId v, StatementId id, Form form) {
     form.made = id;
     form.place = place_;
-    forms_[v] = form;
+    of(v).form = form;
   }
   void rewritten(size_t place) { first_ = std::min(first_, place); }
   // Nothing may read it any more.
@@ -159,28 +187,27 @@ class Chains : Editing {
 
   // A later mask, by what a look-up says.
   bool merges(VariableId m) const {
-    const auto by = forms_.find(m);
-    return by != forms_.end() && by->second.kind == Form::computed && by->second.asks && !apart_.contains(m);
+    const Form& by = of(m).form;
+    return by.kind == Form::computed && by.asks && !apart_.contains(m);
   }
 
   void read_where(VariableId v, StatementId id, VariableId m) {
     if (merges(m)) apart_.insert(m);  // positions among selected rows
-    if (!forms_.contains(m)) note(v, id, {.kind = Form::position, .mask = m});
+    if (!has(m)) note(v, id, {.kind = Form::position, .mask = m});
   }
 
   void read_compress(Function& f, StatementId id, VariableId v, const Operands& operands,
                      const InlineVector<Value, 2>& values) {
     const VariableId m = operands[0].variable_id(), x = operands[1].variable_id();
-    const auto of = forms_.find(x);
-    if (!forms_.contains(m) && of == forms_.end() && !is_none(values[0].shape) && values[0].shape == values[1].shape)
+    if (!has(m) && !has(x) && !is_none(values[0].shape) && values[0].shape == values[1].shape)
       note(v, id, {.kind = Form::column, .mask = m, .all = x});
     if (!merges(m)) return;
-    if (of == forms_.end() || of->second.mask != forms_.at(m).mask) {
+    if (!has(x) || of(x).form.mask != of(m).form.mask) {
       apart_.insert(m);
       return;
     }
     const VariableId both = conjunction(f, m);
-    const Form from = forms_.at(x);
+    const Form from = of(x).form;
     if (from.kind == Form::position) {
       write(f, id, Builtin::where, {named(f, both)});
       note(v, id, {.kind = Form::position, .mask = both});
@@ -201,10 +228,9 @@ class Chains : Editing {
     const Form* at = form_of(operands[1]);
     if (!at) return;
     const VariableId w = operands[0].variable_id(), mask = at->mask;
-    const Form* of = form_of(operands[0]);
-    if (at->kind == Form::column && !(of && of->mask == mask)) {
+    if (at->kind == Form::column && !(has(w) && of(w).form.mask == mask)) {
       note(v, id, {.kind = Form::picked, .mask = mask, .table = w, .at = operands[1].variable_id()});
-    } else if (at->kind == Form::position && both_.contains(mask) && values[0].shape == shapes_of_[mask]) {
+    } else if (at->kind == Form::position && both_.contains(mask) && values[0].shape == of(mask).shape) {
       leave(*at);
       write(f, id, Builtin::compress, {named(f, mask), named(f, w)});
       note(v, id, {.kind = Form::column, .mask = mask, .all = w});
@@ -225,52 +251,58 @@ class Chains : Editing {
       out.asks |= form->asks;
     }
     if (is_none(out.mask)) return;
-    if (b == Builtin::gpu_probe && !writes_ &&
-        follows(f, {operands.begin() + 1, operands.begin() + static_cast<ptrdiff_t>(first)}, out.mask))
+    if (b == Builtin::gpu_probe && !writes_ && follows(f, {operands.begin() + 1, first - 1}, out.mask))
       waiting_.insert(id);
     if (!waiting_.contains(id)) note(v, id, out);
   }
 
   // One of the operands follows from the mask. What was made before the mask does not. Only of what main was.
-  bool follows(const Function& f, std::vector<Operand> operands, VariableId mask) const {
-    const auto made = place_of_.find(mask);
-    const size_t least = made == place_of_.end() ? 0 : made->second;
-    std::set<size_t> seen;
-    while (!operands.empty()) {
-      const Operand o = operands.back();
-      operands.pop_back();
+  bool follows(const Function& f, std::span<const Operand> operands, VariableId mask) {
+    const size_t least = of(mask).place;
+    seen_.assign(order_.size(), false);
+    open_.assign(operands.begin(), operands.end());
+    while (!open_.empty()) {
+      const Operand o = open_.back();
+      open_.pop_back();
       if (o.kind == Operand::literal) continue;
-      const auto at = place_of_.find(o.kind == Operand::variable ? o.variable_id() : none<VariableId>());
-      if (at == place_of_.end() || at->second == least) return true;
-      if (at->second < least || !seen.insert(at->second).second) continue;
-      const auto& more = f.expressions[innermost(f, f.statements[order_[at->second]].value)].operands;
-      operands.insert(operands.end(), more.begin(), more.end());
+      const size_t at = o.kind == Operand::variable ? of(o.variable_id()).place : no_place;
+      if (at == no_place || at == least) return true;
+      if (at < least || seen_[at]) continue;
+      seen_[at] = true;
+      const auto& more = f.expressions[innermost(f, f.statements[order_[at]].value)].operands;
+      open_.insert(open_.end(), more.begin(), more.end());
     }
     return false;
   }
 
   // The variable of which compress(mask, ..) is v.
   VariableId all_of(Function& f, VariableId v) {
-    const Form form = forms_.at(v);
+    const Form form = of(v).form;
     if (!is_none(form.all)) return form.all;
-    Expression e = f.expressions[f.statements[form.made].value];
-    const size_t first = e.callee.builtin_id == Builtin::gpu_probe ? e.operands.size() / 2 + 1 : 0;
-    for (size_t k = first; k < e.operands.size(); ++k) {
-      if (e.operands[k].kind != Operand::variable || !forms_.contains(e.operands[k].variable_id())) continue;
-      const VariableId part = e.operands[k].variable_id();
-      e.operands[k] = named(f, all_of(f, part));
-      leave(forms_.at(part));
-    }
+    const ExpressionId value = f.statements[form.made].value;
+    const size_t count = f.expressions[value].operands.size();
+    const size_t first = f.expressions[value].callee.builtin_id == Builtin::gpu_probe ? count / 2 + 1 : 0;
+    const auto part = [&](size_t k) {
+      const Operand& o = f.expressions[value].operands[k];
+      return o.kind == Operand::variable && has(o.variable_id()) ? o.variable_id() : none<VariableId>();
+    };
+    for (size_t k = first; k < count; ++k)
+      if (const VariableId p = part(k); !is_none(p)) {
+        (void)all_of(f, p);
+        leave(of(p).form);
+      }
     const VariableId all = made(f, "all", f.variables[v].type);
     if (writes_) {
+      Expression e = f.expressions[value];
+      for (size_t k = first; k < count; ++k)
+        if (const VariableId p = part(k); !is_none(p)) e.operands[k] = operand(f, of(p).form.all);
       Statement before{.span = f.statements[form.made].span};
       assign(f, before, all, f.expressions.add(std::move(e)));
       insert(f, form.made, false, {f.statements.add(std::move(before))});
-      becomes(f.expressions[f.statements[form.made].value], Builtin::compress,
-              {operand(f, form.mask), operand(f, all)});
+      becomes(f.expressions[value], Builtin::compress, {operand(f, form.mask), operand(f, all)});
     }
     leave(form);
-    forms_.at(v).all = all;
+    of(v).form.all = all;
     return all;
   }
 
@@ -278,11 +310,11 @@ class Chains : Editing {
   VariableId conjunction(Function& f, VariableId m) {
     if (const auto known = conjunctions_.find(m); known != conjunctions_.end()) return known->second;
     const VariableId all = all_of(f, m);
-    const Form form = forms_.at(m);
+    const Form form = of(m).form;
     const VariableId both = made(f, "both", BasicType::boolean);
     write(f, form.made, both, Builtin::and_, {named(f, form.mask), named(f, all)});
-    shapes_of_[both] = shapes_of_[form.mask];
-    place_of_[both] = place_of_[form.mask];  // of the first: the others follow from it
+    of(both).shape = of(form.mask).shape;
+    of(both).place = of(form.mask).place;  // of the first: the others follow from it
     both_.insert(both);
     conjunctions_[m] = both;
     return both;
@@ -299,17 +331,16 @@ class Chains : Editing {
     return v;
   }
 
-  std::map<VariableId, Form> forms_;
+  std::vector<Known> known_;                                          // by variable
   std::map<VariableId, VariableId> conjunctions_;                     // by the later mask
   std::map<std::pair<VariableId, VariableId>, VariableId> selected_;  // by the mask and what it selects from
-  std::map<VariableId, ShapeId> shapes_of_;
-  std::map<VariableId, size_t> place_of_;
   std::set<StatementId> waiting_;  // look-ups in tables that follow from the selection
   std::set<VariableId> both_;      // the conjunctions
   std::set<VariableId> apart_;     // later masks that stay
   std::vector<StatementId> left_;
+  std::vector<uint8_t> seen_;  // places
+  std::vector<Operand> open_;
   bool writes_ = false;
-  size_t next_ = 0;
   size_t first_ = 0, place_ = 0;
 };
 

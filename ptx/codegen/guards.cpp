@@ -3,8 +3,10 @@
 //   m = and(a, b), b follows from gathers, a from the loaded elements or from earlier gathers: they
 //   are done where a holds, as b counts nowhere else. A gather's range is checked for all elements:
 //   an error is the program's, whatever else the mask says. A column from which no condition follows
-//   is loaded there too. (Pushing conjuncts before others: J. M. Hellerstein,
-//   M. Stonebraker, "Predicate migration", SIGMOD 1993; here none is moved, only its loads.)
+//   is loaded there too, unless several gathers come first: one more wait behind theirs costs more than
+//   the bytes (SSB's flights 3 and 4 take 0.9 of the time without it, flight 1 takes 1.2). (Pushing
+//   conjuncts before others: J. M. Hellerstein, M. Stonebraker, "Predicate migration", SIGMOD 1993;
+//   here none is moved, only its loads.)
 //
 // Backwards over the steps: for each variable the conditions under which anything reads it, the
 // union along a path, the intersection of all readers. Conditions are element-wise and cannot fail.
@@ -44,6 +46,7 @@ class Finder {
     for (const Input& in : e.inputs)
       if (in.wanted) known_[index(in.variable)].stage = 0;
     for (size_t k = 0; k < e.steps.size(); ++k) {
+      if (first_ == 0 && early[k] && reads_memory(e.steps[k])) first_ = k + 1;
       const size_t t = index(e.steps[k].target);
       if (!wanted[k] || e.definitions[t] != 1) continue;
       known_[t].defined_by = k;
@@ -77,20 +80,16 @@ class Finder {
       if (!wanted_[k]) continue;
       const size_t t = index(s.target);
       // What is read elsewhere too, by what no step of this loop is, is read always.
-      const bool known =
-          known_[t].defined_by == k && is_read_here_alone(t) && e_.form(s.target) == Form::element;
+      const bool known = known_[t].defined_by == k && is_read_here_alone(t) && e_.form(s.target) == Form::element;
       const Conditions under = known ? known_[t].demand : Conditions();
       const bool gather = s.call && s.builtin == Builtin::index, probe = s.call && s.builtin == Builtin::gpu_probe;
       if (gather || probe)
         if (const auto at = guard(under, early_[k] ? k : none_)) of[s.id] = *at;
-      const size_t reads = early_[k] ? k : known_[t].first;
       if (s.call && ((s.builtin == Builtin::and_ && s.casts.empty()) || s.builtin == Builtin::compress))
         for (size_t o = 0; o < (s.builtin == Builtin::and_ ? 2u : 1u); ++o)
           asked = united(asked, conjuncts(s.operands[o]));
       for (size_t o = 0; o < s.operands.size(); ++o) {
         if (reads_whole(s, o)) continue;
-        if (s.operands[o].kind == hir::Operand::variable)
-          known_[s.operands[o].id].first = std::min(known_[s.operands[o].id].first, reads);
         if (!s.call)
           needs(s.operands[o], under);
         else if (s.builtin == Builtin::and_ && s.casts.empty())
@@ -103,15 +102,15 @@ class Finder {
           needs(s.operands[o], {});
       }
     }
-    // Columns from which no condition follows.
+    // Columns from which no condition follows: behind the first gather at most.
     std::vector<uint8_t> conditional(variables);
     for (VariableId v : asked) conditional[index(v)] = true;
     (void)steps_before(conditional, false);
     for (Input& in : inputs) {
       const size_t v = index(in.variable);
-      if (in.wanted && !conditional[v] && known_[v].readers > 0 && is_read_here_alone(v) &&
-          e_.definitions[v] == 1 && e_.form(in.variable) == Form::element)
-        in.guard = guard(known_[v].demand, known_[v].first);
+      if (in.wanted && !conditional[v] && known_[v].readers > 0 && is_read_here_alone(v) && e_.definitions[v] == 1 &&
+          e_.form(in.variable) == Form::element)
+        in.guard = guard(known_[v].demand, stage_of(known_[v].demand) <= first_ ? first_ : 0);
     }
   }
 
@@ -120,10 +119,9 @@ class Finder {
   struct Known {
     size_t defined_by = none_;  // step
     size_t stage = none_;       // none_: no condition may follow from it
-    size_t first = none_;       // early step that reads it or what follows from it
-    uint32_t readers = 0;    // steps of this loop
-    uint32_t elsewhere = 0;  // of others
-    Conditions demand;       // under which it is read
+    uint32_t readers = 0;       // steps of this loop
+    uint32_t elsewhere = 0;     // of others
+    Conditions demand;          // under which it is read
   };
   bool is_read_here_alone(size_t v) const { return known_[v].readers + known_[v].elsewhere == e_.reads[v]; }
 
@@ -208,6 +206,7 @@ class Finder {
   const Marks& wanted_;
   const Marks& early_;
   std::vector<Known> known_;  // by variable
+  size_t first_ = 0;          // stage of the first gather
 };
 
 }  // namespace
