@@ -49,8 +49,8 @@ void set_early(Emitter& e, const ItemPlan& plan) {
     if (e.type_of(v) != BasicType::boolean) continue;
     e.values[index(v)].stored = reg<S32>(x);
     // Conditions of a guard are false beyond n.
-    const auto condition = [&](const Guard& g) {
-      return !g.items.empty() && g.conditions.size() == 1 && g.conditions[0] == v;
+    const auto condition = [&, variable = v](const Guard& g) {
+      return !g.items.empty() && g.conditions.size() == 1 && g.conditions[0] == variable;
     };
     if (std::any_of(e.guards.begin(), e.guards.end(), condition)) {
       const Reg<Pred> holds = reg<Pred>(e.values[index(v)]);
