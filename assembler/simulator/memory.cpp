@@ -1,5 +1,6 @@
 // Allocation: upwards until the range is used up, then first fit in the holes; freed addresses are reused as late as possible, so that
-// a use after free is noticed. Cost: O(log allocations), O(allocations) once holes are searched.
+// a use after free is noticed. Pages of the host that no live allocation shares are given back. Cost: O(log allocations), O(allocations)
+// once holes are searched.
 #include "assembler/simulator/memory.h"
 
 #include <sys/mman.h>
@@ -12,6 +13,16 @@ namespace {
 constexpr uint64_t granule = 256;
 constexpr uint64_t slack = 1 << 16;  // an access that starts inside the range never leaves the reservation
 uint64_t round_up(uint64_t value, uint64_t to) { return (value + to - 1) / to * to; }
+
+constexpr size_t most_freed = 4096;  // of which the place of an access is told
+
+// The pages of `from`, a byte of which stands for `scale` bytes of memory, that hold something of a freed range and nothing below and above it.
+void give_back(void* from, uint64_t scale, uint64_t offset, uint64_t bytes, uint64_t below, uint64_t above) {
+  const uint64_t page = 4096 * scale;
+  const uint64_t first = std::max(offset / page, round_up(below, page) / page);
+  const uint64_t last = std::min(round_up(offset + bytes, page) / page, above / page);
+  if (last > first) madvise(static_cast<std::byte*>(from) + first * 4096, (last - first) * 4096, MADV_DONTNEED);
+}
 
 void* reserve(uint64_t bytes) {
   void* p = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
@@ -42,7 +53,8 @@ Result<uint64_t> Memory::allocate(uint64_t bytes, uint64_t alignment) {
   if (alignment & (alignment - 1)) return usage_error("alignment {} is not a power of two", alignment);
   alignment = std::max<uint64_t>(alignment, granule);
   if (bytes > size_ || alignment > size_)
-    return world_error("out of simulated device memory: {} bytes asked, {} in all", bytes, size_).as(Cause::device_full);
+    return world_error("out of simulated device memory: {} bytes asked, {} in all", bytes, size_)
+        .as(Cause::device_full);
   const uint64_t needed = round_up(std::max<uint64_t>(bytes, 1), granule) + granule;  // with the guard gap
   const auto aligned = [&](uint64_t offset) { return round_up(device_base + offset, alignment) - device_base; };
   uint64_t offset = aligned(top_);
@@ -60,7 +72,8 @@ Result<uint64_t> Memory::allocate(uint64_t bytes, uint64_t alignment) {
     if (!found) {
       offset = aligned(end);
       if (offset + needed > size_)
-        return world_error("out of simulated device memory: no {} bytes free of {}", bytes, size_).as(Cause::device_full);
+        return world_error("out of simulated device memory: no {} bytes free of {}", bytes, size_)
+            .as(Cause::device_full);
     }
     auto it = freed_.lower_bound(offset);
     if (it != freed_.begin()) --it;
@@ -82,12 +95,16 @@ Result<void> Memory::free(uint64_t address) {
   if (it == live_.end()) return world_error("free of {:#x}, which is no live allocation", address);
   const auto [offset, bytes] = *it;
   set_valid(offset, bytes, false);
-  live_.erase(it);
+  const auto next = live_.erase(it);
   fresh_.erase(offset);
   freed_[offset] = bytes;
-  // Hands whole pages back to the host; neighbours share the first and the last one.
-  const uint64_t first = round_up(offset, 4096), last = (offset + bytes) / 4096 * 4096;
-  if (last > first) madvise(arena_ + first, last - first, MADV_DONTNEED);
+  if (freed_.size() > most_freed) freed_.erase(freed_.begin());
+  // What the neighbours leave.
+  const uint64_t above = next == live_.end() ? size_ : next->first;
+  const uint64_t below = next == live_.begin() ? 0 : std::prev(next)->first + std::prev(next)->second;
+  give_back(arena_, 1, offset, bytes, below, above);
+  give_back(valid_, granule / sizeof *valid_, offset, bytes, below, above);
+  if (written_) give_back(written_, 16 / sizeof *written_, offset, bytes, below, above);
   return {};
 }
 

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <bit>
 #include <cmath>
+#include <fstream>
 #include <functional>
 #include <random>
 
@@ -1169,6 +1170,39 @@ TEST(Memory, AllocationsAreApart) {
   EXPECT_TRUE(m.unmap(*mapped).ok());
   EXPECT_FALSE(m.read(*mapped, &third, 4).ok());
   EXPECT_FALSE(m.unmap(*mapped).ok());
+}
+
+// No page of the host stays, and none is taken from a neighbour that lives.
+TEST(Memory, FreedAllocationsKeepNothing) {
+  Machine m("sm_86", uint64_t{1} << 30);
+  const auto resident = [] {
+    uint64_t all = 0, pages = 0;
+    std::ifstream("/proc/self/statm") >> all >> pages;
+    return pages * static_cast<uint64_t>(sysconf(_SC_PAGESIZE));
+  };
+  const std::vector<uint8_t> ones(5000, 1);
+  std::vector<uint64_t> kept;
+  const auto run = [&](int times) {
+    for (int i = 0; i < times; ++i) {
+      const auto a = m.allocate(5000), b = m.allocate(300);
+      ASSERT_TRUE(a.ok() && b.ok());
+      ASSERT_TRUE(m.write(*a, ones.data(), 5000).ok() && m.write(*b, ones.data(), 300).ok());
+      if (i % 100 == 0) {
+        kept.push_back(*m.allocate(300));
+        ASSERT_TRUE(m.write(kept.back(), ones.data(), 300).ok());
+      }
+      ASSERT_TRUE(m.free(*a).ok() && m.free(*b).ok());
+    }
+  };
+  run(1000);
+  const uint64_t before = resident();
+  run(4000);
+  EXPECT_LT(resident(), before + (2 << 20)) << "of 32 MB, 40 pages and their marks are in use";
+  for (const uint64_t at : kept) {
+    std::vector<uint8_t> is(300);
+    ASSERT_TRUE(m.read(at, is.data(), 300).ok());
+    ASSERT_EQ(is, std::vector<uint8_t>(300, 1));
+  }
 }
 
 // What the hazard checks say of one warp's run.
