@@ -1,6 +1,7 @@
 #include "runtime/report.h"
 
 #include <algorithm>
+#include <cmath>
 
 #include "libraries/base/report/html.h"
 #include "libraries/base/report/json.h"
@@ -83,8 +84,33 @@ std::string run_text(const RunReport& r) {
 
 unsigned hue(Phase phase) { return static_cast<unsigned>(phase) * 47 % 360; }
 
+// A line of marks for a chart `width` wide whose time is `ns`: the least of 1, 2 or 5 times a power of ten that makes at most ten.
+std::string time_axis(uint64_t ns, double width, int y) {
+  const double ms = static_cast<double>(ns) * 1e-6;
+  double step = std::pow(10.0, std::floor(std::log10(ms / 10)));
+  for (const double times : {1.0, 2.0, 5.0, 10.0})
+    if (ms <= 10 * step * times) {
+      step *= times;
+      break;
+    }
+  const int digits = std::max(0, static_cast<int>(-std::floor(std::log10(step))));
+  std::string out;
+  for (int i = 0; i * step <= ms; ++i) {
+    const double x = i * step / ms * width;
+    out += fmt::format(
+        "<path d=\"M{0:.2f} 0V{1}\" stroke=\"#ccc\"/><text x=\"{2:.2f}\" y=\"{3}\" "
+        "text-anchor=\"{4}\">{5:.{6}f}{7}</text>",
+        x, y + 4, x, y + 14,
+        i == 0           ? "start"
+        : x > width - 20 ? "end"
+                         : "middle",
+        i * step, digits, i == 0 ? " ms" : "");
+  }
+  return out + "\n";
+}
+
 // A flame chart of the run's events, one row per nesting depth, drawn as SVG rectangles with the phase and its time as
-// tooltip; the last row is what the device did.
+// tooltip; then what the device did, and an axis.
 std::string flame_chart(const Timings& t) {
   uint64_t end = 1;
   uint16_t depth = 0;
@@ -98,8 +124,9 @@ std::string flame_chart(const Timings& t) {
   constexpr double width = 1000;
   double scale = width / static_cast<double>(std::max<uint64_t>(1, end - begin));
   const bool device = !t.device_spans().empty();
-  std::string out =
-      fmt::format("<svg viewBox=\"0 0 {} {}\" width=\"100%\">\n", width, 20 * (depth + 1) + (device ? 24 : 0));
+  const int rows = 20 * (depth + 1) + (device ? 24 : 0);
+  std::string out = fmt::format("<svg viewBox=\"0 0 {} {}\" width=\"100%\">\n", width, rows + 18) +
+                    time_axis(end - begin, width, rows);
   const auto box = [&](Phase phase, uint64_t start, uint64_t duration, int y, const std::string& name) {
     double x = (static_cast<double>(start) - static_cast<double>(begin)) * scale,
            w = std::max(0.5, static_cast<double>(duration) * scale);
@@ -112,8 +139,9 @@ std::string flame_chart(const Timings& t) {
     out += "</g>\n";
   };
   for (const Timings::Event& e : t.events()) {
-    std::string name(phase_name(e.phase));
-    if (!e.detail.empty()) name += " " + e.detail;
+    // What holds others is no overhead as a whole: only what none of them covers.
+    std::string name(e.phase == Phase::overhead && !e.detail.empty() ? "" : phase_name(e.phase));
+    if (!e.detail.empty()) name += (name.empty() ? "" : " ") + e.detail;
     box(e.phase, e.start_ns, e.duration_ns, 20 * e.depth, name);
   }
   for (const Timings::DeviceSpan& s : t.device_spans())
@@ -123,13 +151,15 @@ std::string flame_chart(const Timings& t) {
 
 // A bar per run, of the parts that its phases take; one scale for all, so that runs can be compared.
 std::string stacked_bars(std::span<const RunReport> runs, PhaseGroup group) {
-  constexpr double width = 800, left = 90;
   uint64_t most = 0;
-  size_t shown = 0;
+  size_t shown = 0, longest = 0;
   for (const RunReport& r : runs) {
     const uint64_t total = r.timings.total_ns(group) + r.timings.overlap_ns(group);
     most = std::max(most, total), shown += total > 0;
+    longest = std::max(longest, fmt::formatted_size("{} run {}", r.program, r.run));
   }
+  // Labels stand before the bars and totals behind them.
+  const double left = std::min(600.0, 10 + 6.5 * static_cast<double>(longest)), width = 890 - left;
   if (most == 0) return "";
   std::string out = fmt::format("<h3>{}</h3>\n<svg viewBox=\"0 0 1000 {}\" width=\"100%\">\n",
                                 group == PhaseGroup::compile ? "Compile" : "Execute", 16 * shown);
@@ -164,7 +194,7 @@ std::string stacked_bars(std::span<const RunReport> runs, PhaseGroup group) {
 
 std::string bars(const Timings& t, PhaseGroup group) {
   uint64_t total = std::max<uint64_t>(1, t.total_ns(group) + t.overlap_ns(group));
-  std::string out = "<table>\n";
+  std::string out = "<div class=t><table>\n";
   for (size_t p = 0; p < phase_count; ++p) {
     Phase phase = static_cast<Phase>(p);
     uint64_t ns = t.exclusive_ns(phase);
@@ -175,34 +205,37 @@ std::string bars(const Timings& t, PhaseGroup group) {
         "style=\"width:{:.1f}%\"></div></td><td>{}</td></tr>\n",
         phase_name(phase), static_cast<double>(ns) * 1e-6, share, share, html_escape(phase_text(phase)));
   }
-  return out + fmt::format("<tr><th>{}</th><th class=n>{:.3f} ms</th></tr></table>\n",
+  return out + fmt::format("<tr><th>{}</th><th class=n>{:.3f} ms</th></tr></table></div>\n",
                            group == PhaseGroup::compile ? "compile" : "execute",
                            static_cast<double>(t.total_ns(group)) * 1e-6);
 }
 
 std::string html(std::span<const RunReport> runs) {
   std::string out =
-      "<!DOCTYPE html>\n<html lang=en><meta charset=utf-8><title>rndn: where the time went</title>\n<style>"
-      "body{font:14px sans-serif;margin:2em;max-width:1100px}table{border-collapse:collapse;margin:.5em "
+      "<!DOCTYPE html>\n<html lang=en><meta charset=utf-8><meta name=viewport "
+      "content=\"width=device-width\"><title>rndn: where the time went</title>\n<style>"
+      "body{font:14px sans-serif;margin:1em;max-width:1100px}table{border-collapse:collapse;margin:.5em "
       "0}td,th{padding:2px 8px;text-align:left}"
-      ".n{text-align:right;font-variant-numeric:tabular-nums}.b{width:300px}.b "
+      ".n{text-align:right;font-variant-numeric:tabular-nums}.b{width:300px}.t{overflow-x:auto}.b "
       "div{background:#6a9;height:12px}text{font:11px sans-serif}"
       "svg{border:1px solid #ccc}</style>\n";
   if (runs.size() > 1) out += stacked_bars(runs, PhaseGroup::compile) + stacked_bars(runs, PhaseGroup::execute);
   for (const RunReport& r : runs) {
-    out += fmt::format("<h2>{}</h2>\n", html_escape(title(r)));
+    out += fmt::format(
+        "<h2>{}</h2>\n<p>Total: {:.3f} ms</p>\n", html_escape(title(r)),
+        static_cast<double>(r.timings.total_ns(PhaseGroup::compile) + r.timings.total_ns(PhaseGroup::execute)) * 1e-6);
     out += flame_chart(r.timings) + bars(r.timings, PhaseGroup::compile) + bars(r.timings, PhaseGroup::execute);
     if (!r.kernels.empty()) {
       out +=
-          "<table><tr><th>kernel<th>kind<th class=n>time<th class=n>launches<th class=n>registers<th "
-          "class=n>instructions<th class=n>floor</tr>\n";
+          "<div class=t><table><tr><th>kernel<th>kind<th class=n>time<th class=n>launches<th class=n>registers<th "
+          "class=n>instructions<th class=n title=\"bytes that it must read and write at least\">floor</tr>\n";
       for (const KernelReport& k : r.kernels)
         out += fmt::format(
             "<tr><td>{}<td>{}<td class=n>{:.3f} ms<td class=n>{}<td class=n>{}<td class=n>{}<td class=n>{:.3f} "
             "MB</tr>\n",
             html_escape(k.name), k.kind, static_cast<double>(k.ns) * 1e-6, k.launches, k.registers, k.instructions,
             static_cast<double>(k.floor_bytes) * 1e-6);
-      out += "</table>\n";
+      out += "</table></div>\n";
     }
     for (const std::string& w : r.host_work) out += fmt::format("<p>Host work: {}</p>\n", html_escape(w));
     for (const std::string& f : r.fallbacks)

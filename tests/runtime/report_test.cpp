@@ -59,10 +59,10 @@ void check_run(const nlohmann::json& j, int run) {
   EXPECT_EQ(j.at("arch"), "sm_86");
   EXPECT_EQ(j.at("device"), "simulator");
   EXPECT_EQ(j.at("backend"), "rndn");
-  check_group(
-      j.at("compile"),
-      {"planner", "translate", "frontend", "outliner", "ptx", "structure", "select", "allocate", "schedule", "peephole", "encode", "load"},
-      false);
+  check_group(j.at("compile"),
+              {"planner", "translate", "frontend", "outliner", "ptx", "structure", "select", "allocate", "schedule",
+               "peephole", "encode", "load"},
+              false);
   check_group(j.at("execute"), {"transfer", "data", "kernels", "library", "cpu", "overhead"}, true);
   EXPECT_EQ(j["execute"]["overlap_ns"], 12345);
   EXPECT_EQ(j["execute"]["phases"]["data"], 12345);
@@ -120,8 +120,7 @@ TEST(Report, TextNamesTheRunAndItsKernels) {
             std::string::npos)
       << text;
   EXPECT_NE(text.find("\nhost work: elements moved: `reverse`\n"), std::string::npos) << text;
-  EXPECT_EQ(nlohmann::json::parse(report(runs, TimeFormat::json)).at("host_work"),
-            nlohmann::json(runs[0].host_work));
+  EXPECT_EQ(nlohmann::json::parse(report(runs, TimeFormat::json)).at("host_work"), nlohmann::json(runs[0].host_work));
   EXPECT_NE(text.find("texts that the host read: 77\n"), std::string::npos) << text;
   EXPECT_EQ(nlohmann::json::parse(report(runs, TimeFormat::json)).at("texts_walked"), 77);
   EXPECT_NE(text.find("columns that the host encoded: 5\n"), std::string::npos) << text;
@@ -150,6 +149,49 @@ TEST(Report, HtmlOfSeveralRunsBeginsWithABarForEach) {
   for (const char* part : {"<h3>Compile</h3>", "<h3>Execute</h3>", "q&quot;6 run 1</text>", "q&quot;6 run 2</text>",
                            "<title>kernels: 0.040 ms</title>", "</span> schedule"})
     EXPECT_NE(bars.find(part), std::string::npos) << part;
+}
+
+// All numbers that stand between `before` and `after`.
+std::vector<double> numbers(const std::string& text, const std::string& before, const std::string& after) {
+  std::vector<double> found;
+  for (size_t at = 0; (at = text.find(before, at)) != text.npos;) {
+    at += before.size();
+    size_t used = 0;
+    const double number = std::stod(text.substr(at), &used);
+    if (text.compare(at + used, after.size(), after) == 0) found.push_back(number);
+  }
+  return found;
+}
+
+TEST(Report, HtmlHasAnAxisATotalAndRoomForItsLabels) {
+  std::vector<RunReport> runs = {sample(1), sample(2)};
+  runs[1].program = "ssb q4.3 joins over a folder";
+  const std::string text = report(runs, TimeFormat::html);
+  // What the run took besides its phases is not all of it.
+  EXPECT_EQ(text.find("overhead run"), std::string::npos);
+  EXPECT_NE(text.find("<title>run: "), std::string::npos);
+  for (const char* part :
+       {"<p>Total: ", "\">0.00 ms</text>", "<th class=n title=\"bytes that it must read and write at least\">floor"})
+    EXPECT_NE(text.find(part), std::string::npos) << part;
+  // The axis: marks at equal distances, within the chart.
+  const std::string chart = text.substr(text.find("<h2>"), text.find("</svg>", text.find("<h2>")) - text.find("<h2>"));
+  const std::vector<double> marks = numbers(chart, "<path d=\"M", " 0V");
+  ASSERT_GE(marks.size(), 4u);
+  ASSERT_LE(marks.size(), 11u);
+  for (size_t i = 0; i < marks.size(); ++i) EXPECT_NEAR(marks[i], static_cast<double>(i) * marks[1], 0.1) << i;
+  EXPECT_LE(marks.back(), 1000);
+  // Bars begin behind the longest label (6 units a letter) and leave room for the total.
+  const std::string bars = text.substr(0, text.find("<h2>"));
+  for (const double x : numbers(bars, "<rect x=\"", "\""))
+    EXPECT_GT(x, 6.0 * static_cast<double>(runs[1].program.size() + 6));
+  for (const double x : numbers(bars, "</g><text x=\"", "\"")) EXPECT_LT(x, 900);
+  // A narrow window scrolls tables by themselves.
+  size_t tables = 0, wrapped = 0;
+  for (size_t at = 0; (at = text.find("<table>", at)) != text.npos; ++at)
+    ++tables, wrapped += text.compare(at - 13, 13, "<div class=t>") == 0;
+  EXPECT_EQ(tables, 6u);
+  EXPECT_EQ(wrapped, tables);
+  EXPECT_NE(text.find(".t{overflow-x:auto}"), std::string::npos);
 }
 
 }  // namespace
