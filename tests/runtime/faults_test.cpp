@@ -8,6 +8,7 @@
 
 #include <filesystem>
 #include <fstream>
+#include <set>
 
 #include "runtime/compiler/code_cache.h"
 #include "runtime/cuda/cuda_device.h"
@@ -20,7 +21,7 @@
 namespace rndn::runtime {
 namespace {
 
-using test::FaultyDevice, testing::HasSubstr;
+using test::FaultyDevice, testing::HasSubstr, testing::IsSupersetOf;
 namespace fs = std::filesystem;
 
 // Transfers, kernels with and without errors, look-ups, text that is compared and ordered, groups,
@@ -57,6 +58,14 @@ constexpr const char* program = R"(module m { import Builtin.*; def main() : tab
   r:? = @table((`n,`s):sym, c);
   return r; } })";
 
+// Asks the host for nothing: a graph from its third run on.
+constexpr const char* quiet = R"(module m { import Builtin.*; def main() : f64 {
+  t:? = @load_table(`t:sym);
+  x:f64 = check_cast(@column_value(t, `x:sym), f64);
+  y:? = @mul(x, 0.5:f64);
+  s:f64 = @sum(y);
+  return s; } })";
+
 class Faults : public testing::Test {
  protected:
   void SetUp() override {
@@ -68,8 +77,7 @@ class Faults : public testing::Test {
     u << "b,y,n\n";
     for (int i = 0; i < 60; ++i) u << i << "," << i / 8.0 << ",name" << i % 11 << "\n";
     t.close(), u.close();
-    auto source =
-        data::open_folder(folder_, {.progress = false, .note = [](const std::string&) {}});
+    auto source = data::open_folder(folder_, {.progress = false, .note = [](const std::string&) {}});
     ASSERT_TRUE(source) << source.error().message;
     tables_.emplace(*source);
   }
@@ -77,12 +85,12 @@ class Faults : public testing::Test {
     unsetenv("RNDN_FAKE_CUDA_FAIL");
     fs::remove_all(folder_);
   }
-  void compile_for(const std::string& target) {
+  void compile_for(const std::string& target, const char* text = program) {
     DiagnosticSink sink;
     CompileOptions options;
     options.target = target;
     options.code_cache = &code_cache_;
-    auto c = compile(sources_.add("t.hir", program), sources_, options, sink, timings_);
+    auto c = compile(sources_.add("t.hir", text), sources_, options, sink, timings_);
     ASSERT_TRUE(c) << c.error().message << render(sink, sources_);
     compiled_ = *std::move(c);
   }
@@ -91,8 +99,7 @@ class Faults : public testing::Test {
   Result<std::string> run(Engine& engine, std::unique_ptr<Engine::Plan>& plan,
                           EngineOptions::Alloc alloc = EngineOptions::Alloc::pages) {
     if (!plan) {
-      ASSIGN_OR_RETURN(plan, engine.plan(compiled_, sources_,
-                                         {.measure_kernels = false, .alloc = alloc}, timings_));
+      ASSIGN_OR_RETURN(plan, engine.plan(compiled_, sources_, {.measure_kernels = false, .alloc = alloc}, timings_));
     }
     std::string csv;
     for (int i = 0; i < 4; ++i) {
@@ -101,6 +108,8 @@ class Faults : public testing::Test {
     }
     return csv;
   }
+
+  void every_call_of_a_device(const char* text, std::set<std::string>& injected);
 
   std::string folder_;
   std::optional<data::SourceTables> tables_;
@@ -112,15 +121,14 @@ class Faults : public testing::Test {
 
 // Each call of the interface fails once. The run ends with that error, or does without the call;
 // the next runs of the same plan and engine are right; the engine gives everything back.
-TEST_F(Faults, OfEveryCallOfADevice) {
-  ASSERT_NO_FATAL_FAILURE(compile_for("sm_86"));
+void Faults::every_call_of_a_device(const char* text, std::set<std::string>& injected) {
+  ASSERT_NO_FATAL_FAILURE(compile_for("sm_86", text));
   auto want = reference::run(compiled_.program, *tables_, sources_, nullptr);
   ASSERT_TRUE(want) << want.error().message;
   const std::string right = *print_result(*want, Format::csv);
   for (const bool only_allocations : {false, true}) {
     // Pages are few; so that each buffer can be missing it is an allocation of its own.
-    const auto alloc =
-        only_allocations ? EngineOptions::Alloc::driver : EngineOptions::Alloc::pages;
+    const auto alloc = only_allocations ? EngineOptions::Alloc::driver : EngineOptions::Alloc::pages;
     int errors = 0;
     uint64_t calls = 0;
     bool through = false;
@@ -138,7 +146,9 @@ TEST_F(Faults, OfEveryCallOfADevice) {
         if (!got) {
           ++errors;
           ASSERT_EQ(got.error().exit_code(), 3) << n << ": " << got.error().message;
-          ASSERT_THAT(got.error().message, HasSubstr("injected: ")) << n;
+          const std::string& message = got.error().message;
+          ASSERT_THAT(message, HasSubstr("injected: ")) << n;
+          injected.insert(message.substr(message.find("injected: ") + 10));
         } else {
           ASSERT_EQ(*got, right) << n;
         }
@@ -150,9 +160,17 @@ TEST_F(Faults, OfEveryCallOfADevice) {
       ASSERT_EQ(device.held, 0) << "after call " << n;
     }
     // What finds no memory runs by ranges of a table where it can, and is right as well.
+    if (text == quiet) continue;
     EXPECT_GT(errors, only_allocations ? 0 : 60);
     EXPECT_GT(calls, only_allocations ? 20u : 60u);
   }
+}
+
+TEST_F(Faults, OfEveryCallOfADevice) {
+  std::set<std::string> injected;
+  ASSERT_NO_FATAL_FAILURE(every_call_of_a_device(program, injected));
+  ASSERT_NO_FATAL_FAILURE(every_call_of_a_device(quiet, injected));
+  EXPECT_THAT(injected, IsSupersetOf({"a graph"}));
 }
 
 // The fake driver.
@@ -162,7 +180,6 @@ class DriverFaults : public Faults {
     Faults::SetUp();
     handle_ = dlopen(RNDN_FAKE_CUDA, RTLD_NOW);
     ASSERT_NE(handle_, nullptr) << dlerror();
-    ASSERT_NO_FATAL_FAILURE(compile_for("sm_90"));
   }
   template <class F>
   auto call(const char* name) {
@@ -175,9 +192,29 @@ class DriverFaults : public Faults {
   // Opens the device, plans and runs, several times in all. What failed first: "cuMemAlloc".
   struct Ran {
     std::vector<Error> errors;
+    size_t of_runs = 0;  // the first of these
     std::string failed;
     int calls = 0;
   };
+  // What the program does not ask for: marks, the driver's own compiler, dynamic shared memory,
+  // copies on the device.
+  static Result<void> beside(device::Device& device) {
+    ASSIGN_OR_RETURN(const uint32_t from, device.record_mark());
+    ASSIGN_OR_RETURN(const uint32_t to, device.record_mark());
+    ASSIGN_OR_RETURN([[maybe_unused]] const uint64_t ns, device.elapsed_ns(from, to));
+    ASSIGN_OR_RETURN(const device::ModuleHandle module, device.load_ptx(".version 7.0", 3));
+    const auto launch = [&]() -> Result<void> {
+      ASSIGN_OR_RETURN(const device::KernelHandle kernel, device.find_kernel(module, "k"));
+      return device.launch(kernel, {}, {}, 64 << 10, {});
+    };
+    const auto launched = launch();
+    RETURN_IF_ERROR(device.unload_module(module));
+    RETURN_IF_ERROR(launched);
+    ASSIGN_OR_RETURN(const device::Address place, device.allocate(512));
+    const auto copied = device.copy(place + 256, place, 256);
+    RETURN_IF_ERROR(device.free(place));
+    return copied;
+  }
   Ran run_all(int times) {
     Ran ran;
     auto preparation = cuda::prepare(0, RNDN_FAKE_CUDA);
@@ -185,10 +222,17 @@ class DriverFaults : public Faults {
     if (!device) {
       ran.errors.push_back(device.error());
     } else {
-      Engine engine(**device, *tables_, &code_cache_);
-      std::unique_ptr<Engine::Plan> plan;
-      for (int i = 0; i < times; ++i)
-        if (auto got = run(engine, plan); !got) ran.errors.push_back(got.error());
+      {
+        Engine engine(**device, *tables_, &code_cache_);
+        std::unique_ptr<Engine::Plan> plan;
+        for (int i = 0; i < times; ++i)
+          if (auto got = run(engine, plan); !got) ran.errors.push_back(got.error());
+        ran.of_runs = ran.errors.size();
+        if (auto got = beside(**device); !got) ran.errors.push_back(got.error());
+      }
+      device->reset();
+      auto own = cuda::prepare(0, RNDN_FAKE_CUDA, cuda::ContextKind::own);
+      if (auto got = cuda::open(*own); !got) ran.errors.push_back(got.error());
     }
     ran.failed = call<const char*()>("fake_cuda_failed");
     ran.calls = call<int()>("fake_cuda_counted");
@@ -197,48 +241,60 @@ class DriverFaults : public Faults {
   void* handle_ = nullptr;
 };
 
+// Every function of the table fails at each of its calls but the two that name an error.
 TEST_F(DriverFaults, OfEveryCallOnce) {
+  std::set<std::string> used, failed;
+#define DRIVER_FUNCTION(name, ...) used.insert(#name);
+#include "runtime/cuda/driver_functions.def"
+#undef DRIVER_FUNCTION
+  used.erase("cuGetErrorName"), used.erase("cuGetErrorString");
   struct Code {
     int code;
     const char* name;
   };
-  for (const auto& [code, name] :
-       {Code{2, "CUDA_ERROR_OUT_OF_MEMORY"}, Code{1, "CUDA_ERROR_INVALID_VALUE"}}) {
-    int errors = 0, calls = 0;
-    for (int n = 1;; ++n) {
-      fail(fmt::format("*:{}:{}:1", code, n));
-      const Ran ran = run_all(2);
-      ASSERT_EQ(call<long()>("fake_cuda_held"), 0) << n << ": " << ran.failed;
-      calls = ran.calls;
-      if (ran.calls < n) break;
-      ASSERT_LE(ran.errors.size(), 1u) << n << ": " << ran.errors[1].message;
-      if (ran.errors.empty()) continue;
-      ++errors;
-      ASSERT_EQ(ran.errors[0].exit_code(), 3) << n << ": " << ran.errors[0].message;
-      ASSERT_THAT(ran.errors[0].message, HasSubstr(ran.failed)) << n;
-      ASSERT_THAT(ran.errors[0].message, HasSubstr(name)) << n;
+  for (const auto& [code, name] : {Code{2, "CUDA_ERROR_OUT_OF_MEMORY"}, Code{1, "CUDA_ERROR_INVALID_VALUE"}}) {
+    for (const char* text : {program, quiet}) {
+      ASSERT_NO_FATAL_FAILURE(compile_for("sm_90", text));
+      int errors = 0, calls = 0;
+      for (int n = 1;; ++n) {
+        fail(fmt::format("*:{}:{}:1", code, n));
+        const Ran ran = run_all(2);
+        ASSERT_EQ(call<long()>("fake_cuda_held"), 0) << n << ": " << ran.failed;
+        calls = ran.calls;
+        if (ran.calls < n) break;
+        failed.insert(ran.failed);
+        ASSERT_LE(ran.errors.size(), 1u) << n << ": " << ran.errors[1].message;
+        if (ran.errors.empty()) continue;
+        ++errors;
+        ASSERT_EQ(ran.errors[0].exit_code(), 3) << n << ": " << ran.errors[0].message;
+        ASSERT_THAT(ran.errors[0].message, HasSubstr(ran.failed)) << n;
+        ASSERT_THAT(ran.errors[0].message, HasSubstr(name)) << n;
+      }
+      if (text == quiet) continue;
+      EXPECT_GT(calls, 200);
+      EXPECT_GT(errors, code == 2 ? 20 : 100);  // out of memory: by ranges of a table
     }
-    EXPECT_GT(calls, 200);
-    EXPECT_GT(errors, code == 2 ? 20 : 100);  // out of memory: by ranges of a table
   }
+  EXPECT_EQ(failed, used);
 }
 
 // From some call on all fail, as they do when the device is lost: each run says so, and everything
 // is asked back.
 TEST_F(DriverFaults, OfEveryCallForGood) {
-  for (int n = 1;; ++n) {
-    fail(fmt::format("*:700:{}", n));
-    const Ran ran = run_all(2);
-    ASSERT_EQ(call<long()>("fake_cuda_held"), 0) << n << ": " << ran.failed;
-    if (ran.calls < n) break;
-    if (ran.errors.empty()) continue;  // the last calls give back
-    ASSERT_THAT(ran.errors[0].message, HasSubstr("CUDA_ERROR_ILLEGAL_ADDRESS")) << n;
-    for (const Error& error : ran.errors)
-      ASSERT_EQ(error.exit_code(), 3) << n << ": " << error.message;
-    if (ran.errors.size() > 1) {
-      ASSERT_THAT(ran.errors[1].message,
-                  HasSubstr("is lost to this process, which must be started again"))
-          << n << ", after " << ran.errors[0].message;
+  for (const char* text : {program, quiet}) {
+    ASSERT_NO_FATAL_FAILURE(compile_for("sm_90", text));
+    for (int n = 1;; ++n) {
+      fail(fmt::format("*:700:{}", n));
+      const Ran ran = run_all(2);
+      ASSERT_EQ(call<long()>("fake_cuda_held"), 0) << n << ": " << ran.failed;
+      if (ran.calls < n) break;
+      if (ran.errors.empty()) continue;  // the last calls give back
+      ASSERT_THAT(ran.errors[0].message, HasSubstr("CUDA_ERROR_ILLEGAL_ADDRESS")) << n;
+      for (const Error& error : ran.errors) ASSERT_EQ(error.exit_code(), 3) << n << ": " << error.message;
+      if (ran.of_runs > 1) {
+        ASSERT_THAT(ran.errors[1].message, HasSubstr("is lost to this process, which must be started again"))
+            << n << ", after " << ran.errors[0].message;
+      }
     }
   }
 }
