@@ -1,4 +1,5 @@
 // The command line as users meet it: what each command prints, where, and with which exit code. Runs the built programs.
+#include <dlfcn.h>
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <gmock/gmock.h>
@@ -760,6 +761,34 @@ TEST_F(Cli, TheCommitIsThatOfTheBuild) {
             0);
   EXPECT_THAT(read(path("values.h.d")), HasSubstr("checkout/.git/worktrees/tree/HEAD "));
   EXPECT_THAT(read(path("values.h.d")), HasSubstr("checkout/.git/refs/heads/other"));
+}
+
+// All that programs and libraries need is found from where `cmake --install` put it.
+TEST_F(Cli, WhatIsInstalledWorksFromWhereItLies) {
+  if (run("cmake --version").exit_code != 0) GTEST_SKIP() << "skipped: no cmake";
+  const Ran installed = run("cmake --install '" RNDN_BIN_DIR "/..' --prefix there");
+  ASSERT_EQ(installed.exit_code, 0) << installed.out << installed.err;
+  const std::string alone = "PATH=\"$PWD/there/bin:/usr/bin:/bin\"; unset RNDN_DUCKDB; ";
+  for (const char* program : {"rndn", "rndn-as", "rndn-dis", "rndn-launch"}) {
+    const Ran r = run(alone + program + " --version && command -v " + program);
+    EXPECT_EQ(r.exit_code, 0) << r.err;
+    EXPECT_THAT(r.out, EndsWith(path("there/bin/") + program + "\n"));
+  }
+  Ran r = run(alone + "rndn tpch run --queries 6 --device sim --format csv");
+  EXPECT_EQ(r.out, "revenue\r\n1193053.2253\r\n") << r.err;
+  EXPECT_EQ(r.exit_code, 0);
+  for (const auto& [library, function] :
+       {std::pair{"librndn_assembler.so.1", "rndn_assembler_assemble"}, {"libadbc_driver_rndn.so", "AdbcDriverInit"},
+        {"nvidia/libnvptxcompiler.so", "nvPTXCompilerCreate"}, {"nvidia/libnvJitLink.so.12", "nvJitLinkAddData"}}) {
+    void* opened = dlopen(path(std::string("there/lib/") + library).c_str(), RTLD_NOW | RTLD_LOCAL);
+    ASSERT_NE(opened, nullptr) << dlerror();
+    EXPECT_NE(dlsym(opened, function), nullptr) << library;
+  }
+  EXPECT_TRUE(fs::exists(path("there/include/rndn_assembler.h")));
+  EXPECT_EQ(fs::exists(path("there/share/rndn/libdevice.ptx")), fs::exists(RNDN_BIN_DIR "/../share/rndn/libdevice.ptx"));
+  if (!fs::exists(RNDN_BIN_DIR "/../share/duckdb/installed")) return;
+  r = run(alone + "rndn sql 'select 40 + 2 as n' --format csv --device cpu");
+  EXPECT_EQ(r.out, "n\r\n42\r\n") << r.err;
 }
 
 TEST_F(Cli, ProveSaysWhatItHasCompared) {
