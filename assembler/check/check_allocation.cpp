@@ -134,6 +134,9 @@ std::vector<std::string> check_allocation(const Function& before, const Function
   auto content = [&](const Cell& c) {
     return c.nothing ? "nothing" : c.count == 0 ? "different values" : name(c.symbols[0]);
   };
+  std::vector<Uses> uses_before(originals);  // of the instructions that blocks hold
+  for (const Block& block : before.blocks)
+    for (InstId i : block.code) uses_before[index(i)] = uses_of(before[i].sass);
   const size_t units = before.gprs.size() + 2, symbols = units + before.predicates.size() + 2;
   const uint32_t registers = registers_of(after);
   auto position = [&](uint32_t symbol) { return symbol & predicate_bit ? units + (symbol & ~predicate_bit) : symbol; };
@@ -194,7 +197,7 @@ std::vector<std::string> check_allocation(const Function& before, const Function
     const isa::Instruction& sass = now.sass;
     if (index(id) < originals) {
       const Inst& was = before[id];
-      const Uses uses = uses_of(was.sass);
+      const Uses& uses = uses_before[index(id)];
       auto check = [&](uint32_t virtual_register, uint32_t physical, uint32_t width, RegisterFile file) {
         if (virtual_register < isa::first_virtual) {
           if (reporting && virtual_register != physical) report(now, "a fixed register was renamed");
@@ -354,7 +357,7 @@ std::vector<std::string> check_allocation(const Function& before, const Function
     }
     for (size_t at = code.size(); at-- > 0;) {
       const Inst& i = before[code[at]];
-      const Uses uses = uses_of(i.sass);
+      const Uses& uses = uses_before[index(code[at])];
       for (int pass = 0; pass < 2; ++pass)
         for (uint32_t k = 0; k < i.sass.operand_count; ++k)
           if (pass == 0 ? uses[k].writes() && i.sass.guard == isa::PT : uses[k].reads())

@@ -20,9 +20,13 @@
 // Independence: reads isa.h's facts about operands, but neither latency.h nor anything that the assigner computed. The distances below were
 // written from distances mined from ptxas's code (docs/sass.md, section 4).
 // Algorithm: forward data flow over blocks cut at branches and targets. Per register: the smallest age of a result of each kind, and the set of
-// pending scoreboards. Joins take the smallest ages and the union. Cost: O(blocks * registers * rounds + instructions).
+// pending scoreboards. Joins take the smallest ages and the union. Ages are kept as times of a clock of the state, so that an instruction costs what
+// its own registers do; of the registers only those up to the highest that the code names are looked at.
+// Cost: O((blocks + scoreboards waited for) * registers * rounds + instructions * rounds).
+#include <algorithm>
 #include <array>
 #include <map>
+#include <span>
 
 #include "assembler/check/check.h"
 #include "assembler/machine/liveness.h"
@@ -34,7 +38,11 @@ using isa::Access;
 using isa::RegisterFile;
 using L = isa::LatencyClass;
 
-constexpr uint32_t predicates = 256, carry_flag = 264, uniforms = 272, registers = 336;
+// General registers are behind the others, since their number differs: those that the code does not name are left out.
+constexpr uint32_t predicates = 0, carry_flag = 8, uniforms = 16, generals = 80, registers = 336;
+constexpr bool is_predicate(uint32_t r) { return r < carry_flag; }
+constexpr bool is_uniform(uint32_t r) { return r >= uniforms && r < generals; }
+constexpr bool is_general(uint32_t r) { return r >= generals; }
 constexpr uint8_t old_age = 31;
 
 bool is_call(isa::Mnemonic m) { return m == isa::Mnemonic::CALL_REL || m == isa::Mnemonic::CAL; }
@@ -69,28 +77,45 @@ Kind kind_of(L c) {
 }
 
 struct ScheduleState {
-  std::array<std::array<uint8_t, kind_count>, registers> age;  // cycles since the youngest write of the kind
-  std::array<uint8_t, registers> writes{}, reads{};            // pending scoreboards; bit 6: never announced
-  uint8_t set_before = 0;         // scoreboards that the instruction before set with a stall below 2
-  uint64_t uniforms_written = 0;  // on every path
+  using Times = std::array<uint8_t, kind_count>;
+  uint32_t used = registers;                         // of them; the rest is as at the start
+  uint32_t clock = old_age;                          // between instructions of a block; old_age at its ends
+  std::array<Times, registers> written{};            // when the youngest result of the kind was; 0: long ago
+  std::array<uint8_t, registers> writes{}, reads{};  // pending scoreboards; bit 6: never announced
+  uint8_t set_before = 0;                            // scoreboards that the instruction before set with a stall below 2
+  uint64_t uniforms_written = 0;                     // on every path
   bool carry_written = false;
   bool reached = false;
 
-  ScheduleState() {
-    for (auto& a : age) a.fill(old_age);
+  uint32_t age(uint32_t r, uint32_t kind) const { return std::min<uint32_t>(old_age, clock - written[r][kind]); }
+  void pass(uint32_t cycles) {
+    clock += cycles;
+    if (clock > UINT8_MAX - 32u) set_back();
   }
+  void set_back() {
+    const uint32_t by = clock - old_age;
+    if (by == 0) return;
+    for (uint32_t r = 0; r < used; ++r)
+      for (uint8_t& t : written[r]) t = static_cast<uint8_t>(t > by ? t - by : 0);
+    clock = old_age;
+  }
+  // Both at the end of a block.
   bool merge(const ScheduleState& o) {
     bool changed = !reached;
     if (!reached) uniforms_written = o.uniforms_written, carry_written = o.carry_written;
     if (uniforms_written & ~o.uniforms_written) uniforms_written &= o.uniforms_written, changed = true;
     if (carry_written && !o.carry_written) carry_written = false, changed = true;
     reached = true;
-    for (uint32_t r = 0; r < registers; ++r) {
-      for (uint32_t k = 0; k < kind_count; ++k)
-        if (o.age[r][k] < age[r][k]) age[r][k] = o.age[r][k], changed = true;
-      if (o.writes[r] & ~writes[r]) writes[r] |= o.writes[r], changed = true;
-      if (o.reads[r] & ~reads[r]) reads[r] |= o.reads[r], changed = true;
+    uint8_t more = 0;
+    for (uint32_t r = 0; r < used; ++r) {
+      for (uint32_t k = 0; k < kind_count; ++k) {
+        const uint8_t younger = std::max(written[r][k], o.written[r][k]);
+        more |= younger ^ written[r][k], written[r][k] = younger;
+      }
+      more |= (o.writes[r] & ~writes[r]) | (o.reads[r] & ~reads[r]);
+      writes[r] |= o.writes[r], reads[r] |= o.reads[r];
     }
+    changed |= more != 0;
     if (o.set_before & ~set_before) set_before |= o.set_before, changed = true;
     return changed;
   }
@@ -109,9 +134,9 @@ struct Checker {
       problems.push_back(fmt::format("{:#06x} `{}`: {}", addresses[k], isa::text(t, code[k]), what));
   }
   static std::string name(uint32_t r) {
-    if (r >= uniforms) return fmt::format("UR{}", r - uniforms);
+    if (is_uniform(r)) return fmt::format("UR{}", r - uniforms);
     if (r == carry_flag) return "CC";
-    return r >= predicates ? fmt::format("P{}", r - predicates) : fmt::format("R{}", r);
+    return is_predicate(r) ? fmt::format("P{}", r - predicates) : fmt::format("R{}", r - generals);
   }
 
   bool announced(L c) const {  // results come by scoreboard
@@ -154,7 +179,7 @@ struct Checker {
 
   // Smallest distance from a producer of the kind to this use.
   uint32_t needed(Kind p, uint32_t r, L consumer, bool guard) const {
-    const bool predicate = r >= predicates && r < carry_flag;
+    const bool predicate = is_predicate(r);
     if (pascal) {
       if (p == k_fp64) return 0;
       if (predicate) return 13;
@@ -179,7 +204,7 @@ struct Checker {
                         consumer == L::shared_load || consumer == L::shared_store || consumer == L::shared_atomic ||
                         consumer == L::local_load || consumer == L::local_store || consumer == L::async_copy ||
                         consumer == L::shuffle || consumer == L::barrier;
-    if (r >= uniforms) return p != k_uniform ? 2 : memory ? 9 : consumer == L::uniform ? 4 : 6;
+    if (is_uniform(r)) return p != k_uniform ? 2 : memory ? 9 : consumer == L::uniform ? 4 : 6;
     const bool control =
         predicate && (guard || consumer == L::branch || consumer == L::vote || consumer == L::barrier || memory);
     if (turing) return needed_on_turing(p, consumer, predicate, control, memory);
@@ -237,7 +262,7 @@ struct Checker {
   // Smallest distance from a producer of the kind to another write of the register, so that this one stays: the time that the first takes to the ALU
   // beyond the 4 cycles of the quickest kind, 3 of IMAD.WIDE's low half (mined from ptxas's code). Predicates and uniform registers are not looked at.
   uint32_t overtaking(Kind p, uint32_t r, L second) const {
-    if (pascal || r >= predicates || announced(second) || p == kind_of(second)) return 0;
+    if (pascal || !is_general(r) || announced(second) || p == kind_of(second)) return 0;
     const uint32_t sooner = second == L::wide ? 1 : 0;
     switch (p) {
       case k_pair_move: return 3 + sooner;                     // ptxas writes behind IMAD in the next cycle
@@ -245,6 +270,34 @@ struct Checker {
       case k_half: return turing ? 5 + sooner : 0;
       case k_half_mma: return 7 + sooner;
       default: return 0;
+    }
+  }
+
+  // Of every instruction, found once.
+  struct Use {
+    uint16_t reg;
+    bool write, guard;
+  };
+  struct Facts {
+    L latency{};
+    bool announced = false, late = false;
+    uint32_t first = 0, end = 0;  // of its uses
+  };
+  std::vector<Use> uses;
+  std::vector<Facts> facts;
+  uint32_t used = generals;
+
+  void find_facts() {
+    for (const isa::Instruction& i : code) {
+      Facts& f = facts.emplace_back();
+      f.latency = isa::latency_class(i);
+      f.announced = announced(f.latency), f.late = late(f.latency);
+      f.first = static_cast<uint32_t>(uses.size());
+      each(i, [&](uint32_t r, bool write, bool guard) {
+        uses.push_back({static_cast<uint16_t>(r), write, guard});
+        used = std::max(used, r + 1);
+      });
+      f.end = static_cast<uint32_t>(uses.size());
     }
   }
 
@@ -259,7 +312,7 @@ struct Checker {
       RegisterFile file = isa::register_file(i, k);
       uint32_t base, zero;
       if (file == RegisterFile::gpr)
-        base = 0, zero = isa::RZ;
+        base = generals, zero = isa::RZ;
       else if (file == RegisterFile::predicate)
         base = predicates, zero = isa::PT;
       else if (file == RegisterFile::uniform)
@@ -284,15 +337,17 @@ struct Checker {
   void step(uint32_t k, ScheduleState& s) {
     const isa::Instruction& i = code[k];
     const isa::Control& c = i.control;
-    const L latency = isa::latency_class(i);
+    const Facts& facts_of = facts[k];
+    const L latency = facts_of.latency;
+    const std::span<const Use> of(uses.data() + facts_of.first, facts_of.end - facts_of.first);
     if (uint8_t early = c.wait_mask & s.set_before)
       report(k, fmt::format("waits for scoreboard mask {:#x} one cycle after it is set", early));
     if (c.wait_mask)
-      for (uint32_t r = 0; r < registers; ++r) {
+      for (uint32_t r = 0; r < used; ++r) {
         s.writes[r] &= static_cast<uint8_t>(~c.wait_mask);
         s.reads[r] &= static_cast<uint8_t>(~c.wait_mask);
       }
-    each(i, [&](uint32_t r, bool write, bool guard) {
+    for (const auto& [r, write, guard] : of) {
       if (s.writes[r])
         report(k, fmt::format("{} {} while scoreboard mask {:#x} is pending", write ? "overwrites" : "reads", name(r),
                               s.writes[r]));
@@ -300,51 +355,50 @@ struct Checker {
         if (s.reads[r])
           report(k, fmt::format("overwrites {} while it may still be read (mask {:#x})", name(r), s.reads[r]));
         for (uint32_t p = 0; p < kind_count; ++p)
-          if (const uint32_t d = overtaking(static_cast<Kind>(p), r, latency); s.age[r][p] < d)
-            report(k, fmt::format("overwrites {} after {} cycles, needs {}", name(r), s.age[r][p], d));
-        return;
+          if (const uint32_t d = overtaking(static_cast<Kind>(p), r, latency); s.age(r, p) < d)
+            report(k, fmt::format("overwrites {} after {} cycles, needs {}", name(r), s.age(r, p), d));
+        continue;
       }
-      if (r >= uniforms ? !(s.uniforms_written >> (r - uniforms) & 1) : r == carry_flag && !s.carry_written)
+      if (is_uniform(r) ? !(s.uniforms_written >> (r - uniforms) & 1) : r == carry_flag && !s.carry_written)
         report(k, fmt::format("reads {}, which is not written before on every path", name(r)));
       for (uint32_t p = 0; p < kind_count; ++p) {
-        if (s.age[r][p] == old_age) continue;
+        const uint32_t age = s.age(r, p);
+        if (age == old_age) continue;
         uint32_t d = needed(static_cast<Kind>(p), r, latency, guard);
-        if (s.age[r][p] < d) report(k, fmt::format("reads {} after {} cycles, needs {}", name(r), s.age[r][p], d));
+        if (age < d) report(k, fmt::format("reads {} after {} cycles, needs {}", name(r), age, d));
       }
-    });
+    }
     // Effects.
-    each(i, [&](uint32_t r, bool write, bool guard) {
-      if (guard) return;
+    const uint8_t now = static_cast<uint8_t>(s.clock);
+    for (const auto& [r, write, guard] : of) {
+      if (guard) continue;
       if (write) {
-        if (i.guard == isa::PT) s.age[r].fill(old_age);
-        if (r >= uniforms) s.uniforms_written |= uint64_t{1} << (r - uniforms);
+        if (i.guard == isa::PT) s.written[r].fill(0);
+        if (is_uniform(r)) s.uniforms_written |= uint64_t{1} << (r - uniforms);
         if (r == carry_flag) s.carry_written = true;
-        if (announced(latency)) {
+        if (facts_of.announced) {
           s.writes[r] =
               c.write_barrier == 7 ? uint8_t{1 << 6} : static_cast<uint8_t>(s.writes[r] | 1u << c.write_barrier);
-          if (latency == L::fp64) s.age[r][k_fp64] = 0;  // sm_8x: distance and scoreboard
+          if (latency == L::fp64) s.written[r][k_fp64] = now;  // sm_8x: distance and scoreboard
         } else {
-          s.age[r][kind_of(latency)] = 0;
+          s.written[r][kind_of(latency)] = now;
         }
-      } else if (late(latency) && r < predicates) {
+      } else if (facts_of.late && is_general(r)) {
         uint8_t mask = 0;
         if (c.read_barrier != 7)
           mask = static_cast<uint8_t>(1u << c.read_barrier);
-        else if (announced(latency) && c.write_barrier != 7)
+        else if (facts_of.announced && c.write_barrier != 7)
           mask = static_cast<uint8_t>(1u << c.write_barrier);
         else
           mask = 1 << 6;
         s.reads[r] |= mask;
       }
-    });
+    }
     s.set_before = 0;
     if (c.stall < 2)
       s.set_before = static_cast<uint8_t>((c.write_barrier != 7 ? 1u << c.write_barrier : 0) |
                                           (c.read_barrier != 7 ? 1u << c.read_barrier : 0));
-    if (c.stall)
-      for (auto& kinds : s.age)
-        for (uint8_t& a : kinds)
-          if (a != old_age) a = a + c.stall >= old_age ? old_age : static_cast<uint8_t>(a + c.stall);
+    s.pass(c.stall);
   }
 
   // Whoever else set it would have to be done, too, before few enough groups are left.
@@ -392,7 +446,10 @@ struct Checker {
     }
     begin.push_back(n);
     const uint32_t blocks = static_cast<uint32_t>(begin.size() - 1);
-    std::vector<ScheduleState> in(blocks);
+    find_facts();
+    ScheduleState start;
+    start.used = used;
+    std::vector<ScheduleState> in(blocks, start);
     std::vector<std::vector<uint32_t>> stack(
         blocks);  // Pascal: targets of the open SSYs, the same on every path to a block
     std::vector<bool> known(blocks, false);
@@ -405,6 +462,7 @@ struct Checker {
         step(k, s);
         if (code[k].mnemonic == isa::Mnemonic::SSY) open.push_back(target(k));
       }
+      s.set_back();
       const uint32_t last = begin[b + 1] - 1;
       const isa::Instruction& i = code[last];
       const bool always = i.guard == isa::PT;
@@ -413,12 +471,14 @@ struct Checker {
       if (is_call(i.mnemonic)) {  // a straight way to its return, with branches forward (check_regions)
         std::map<uint32_t, ScheduleState> passed;
         for (uint32_t k = target(last); k < n; ++k) {
-          if (const auto it = passed.find(k); it != passed.end()) s.merge(it->second);
+          if (const auto it = passed.find(k); it != passed.end()) s.set_back(), s.merge(it->second);
           step(k, s);
           if (code[k].mnemonic == M::RET_REL || code[k].mnemonic == M::RET) break;
           if (code[k].mnemonic != M::BRA || target(k) == UINT32_MAX) continue;
+          s.set_back();
           if (const auto [it, first] = passed.try_emplace(target(k), s); !first) it->second.merge(s);
         }
+        s.set_back();
       }
       if (i.mnemonic == M::SYNC) {
         if (open.empty() || open.back() == UINT32_MAX) {
@@ -477,9 +537,30 @@ bool may_meet(const MemoryAccess& a, const MemoryAccess& b) {
 
 // What one block's registers hold, as hashes of the instructions that wrote them in turn, and its accesses to memory.
 struct Contents {
-  std::map<uint64_t, uint64_t> registers;  // file << 32 | register
-  std::vector<MemoryAccess> accesses;      // in order
+  std::array<std::vector<uint64_t>, 6> registers;          // by file and number; 0: not written
+  std::vector<std::pair<RegisterFile, uint32_t>> written;  // those that are
+  std::vector<MemoryAccess> accesses;                      // in order
   uint64_t since_fence = 0, fence = 0;
+
+  uint64_t at(RegisterFile file, uint32_t reg) const {
+    const std::vector<uint64_t>& of = registers[static_cast<size_t>(file)];
+    return reg < of.size() ? of[reg] : 0;
+  }
+  uint64_t& to_write(RegisterFile file, uint32_t reg) {
+    std::vector<uint64_t>& of = registers[static_cast<size_t>(file)];
+    if (reg >= of.size()) of.resize(std::max<size_t>(reg + 1, 2 * of.size()));
+    if (of[reg] == 0) written.emplace_back(file, reg);
+    return of[reg];
+  }
+  void clear() {
+    for (const auto& [file, reg] : written) registers[static_cast<size_t>(file)][reg] = 0;
+    written.clear(), accesses.clear();
+    since_fence = fence = 0;
+  }
+  bool holds(const Contents& o) const {  // what the other holds
+    return std::all_of(o.written.begin(), o.written.end(),
+                       [&](const auto& w) { return at(w.first, w.second) == o.at(w.first, w.second); });
+  }
 };
 
 // LDG.CONSTANT of Volta and later, LDG.CI of Pascal, by what their rows print for these values of Order (t_order_load) and Cache (t_cache_load).
@@ -497,24 +578,26 @@ bool reads_what_nothing_writes(const isa::Instruction& i) {
 // What the instruction sees; then its effects.
 uint64_t observe(const isa::Instruction& i, uint64_t id, bool in_order, Contents& c) {
   uint64_t seen = 0;
-  auto at = [&](RegisterFile file, uint32_t reg) -> uint64_t& {
-    return c.registers[static_cast<uint64_t>(file) << 32 | reg];
+  const auto at = [&](RegisterFile file, uint32_t reg) { return c.at(file, reg); };
+  struct Named {
+    Access access = Access::none;
+    RegisterFile file = RegisterFile::none;
+    uint32_t count = 0;
   };
-  for (uint32_t k = 0; k < i.operand_count; ++k) {
-    const isa::Operand& o = i.operands[k];
-    if (isa::access(i, k) == Access::none) continue;
-    if (o.kind == isa::OperandKind::address && o.uniform != isa::URZ)
-      seen = mix(mix(seen, at(RegisterFile::uniform, o.uniform)), at(RegisterFile::uniform, o.uniform + 1u));
-    const uint32_t zero = isa::register_file(i, k) == RegisterFile::gpr ? isa::RZ : isa::PT;
-    if (isa::access(i, k) != Access::write && o.reg != zero)
-      for (uint32_t w = 0; w < isa::register_count(i, k); ++w)
-        seen = mix(seen, at(isa::register_file(i, k), o.reg + w));
-  }
+  std::array<Named, isa::max_operands> named;
   MemoryAccess access;
   access.anywhere = in_order;
   uint32_t words = 0, addresses = 0;
   for (uint32_t k = 0; k < i.operand_count; ++k) {
     const isa::Operand& o = i.operands[k];
+    Named& n = named[k] = {isa::access(i, k), isa::register_file(i, k), isa::register_count(i, k)};
+    if (n.access != Access::none) {
+      if (o.kind == isa::OperandKind::address && o.uniform != isa::URZ)
+        seen = mix(mix(seen, at(RegisterFile::uniform, o.uniform)), at(RegisterFile::uniform, o.uniform + 1u));
+      if (o.reg == (n.file == RegisterFile::gpr ? isa::RZ : isa::PT)) n.count = 0;
+      if (n.access != Access::write)
+        for (uint32_t w = 0; w < n.count; ++w) seen = mix(seen, at(n.file, o.reg + w));
+    }
     if (o.kind == isa::OperandKind::address) {
       ++addresses;
       access.first = o.value;
@@ -533,16 +616,14 @@ uint64_t observe(const isa::Instruction& i, uint64_t id, bool in_order, Contents
     seen = mix(seen,
                at(isa::guard_is_uniform(i.form) ? RegisterFile::uniform_predicate : RegisterFile::predicate, i.guard));
   if (isa::reads_carry(i)) seen = mix(seen, at(RegisterFile::none, 0));
-  auto write = [&](RegisterFile file, uint32_t reg) {
-    uint64_t& x = at(file, reg);
+  const auto write = [&](RegisterFile file, uint32_t reg) {
+    uint64_t& x = c.to_write(file, reg);
     x = i.guard == isa::PT ? mix(id, 1) : mix(x, id);
   };
   for (uint32_t k = 0; k < i.operand_count; ++k) {
-    Access a = isa::access(i, k);
-    if (a == Access::none || a == Access::read) continue;
-    const uint32_t zero = isa::register_file(i, k) == RegisterFile::gpr ? isa::RZ : isa::PT;
-    if (i.operands[k].reg == zero) continue;
-    for (uint32_t w = 0; w < isa::register_count(i, k); ++w) write(isa::register_file(i, k), i.operands[k].reg + w);
+    const Named& n = named[k];
+    if (n.access == Access::none || n.access == Access::read) continue;
+    for (uint32_t w = 0; w < n.count; ++w) write(n.file, i.operands[k].reg + w);
   }
   if (isa::writes_carry(i)) write(RegisterFile::none, 0);
   auto touch = [&](uint32_t space, bool store) {
@@ -596,39 +677,48 @@ uint64_t observe(const isa::Instruction& i, uint64_t id, bool in_order, Contents
 
 std::vector<std::string> check_order(const Function& before, const Function& after) {
   std::vector<std::string> problems;
+  Contents was, is;
+  struct Seen {
+    uint64_t what = 0;
+    uint32_t block = UINT32_MAX;  // where it was before; none: nowhere, or it has come again
+  };
+  std::vector<Seen> seen(std::max(before.insts.size(), after.insts.size()));
+  std::vector<uint32_t> place(seen.size());
   for (BlockId b : before.layout) {
-    Contents was, is;
-    std::map<uint32_t, uint64_t> seen;
+    was.clear(), is.clear();
     const auto in_order = [](const Inst& i) {
       using M = isa::Mnemonic;
       const L x = isa::latency_class(i.sass);
       return i.pinned || x == L::global_atomic || x == L::shared_atomic || i.sass.mnemonic == M::LD ||
              i.sass.mnemonic == M::ST;
     };
-    for (InstId i : before.blocks[b].code) seen[index(i)] = observe(before[i].sass, index(i), in_order(before[i]), was);
+    for (InstId i : before.blocks[b].code)
+      seen[index(i)] = {observe(before[i].sass, index(i), in_order(before[i]), was), index(b)};
     if (before.blocks[b].code.size() != after.blocks[b].code.size())
       problems.push_back("scheduling changed the number of a block's instructions");
     for (InstId i : after.blocks[b].code) {
-      auto it = seen.find(index(i));
+      Seen& then = seen[index(i)];
       const uint64_t now = observe(after[i].sass, index(i), in_order(after[i]), is);
-      if (it == seen.end())
+      if (then.block != index(b))
         problems.push_back("scheduling moved or duplicated an instruction");
-      else if (it->second != now)
+      else if (then.what != now)
         problems.push_back(fmt::format("line {} `{}`: does not read what it read before scheduling", after[i].line,
                                        isa::text(*after.target, after[i].sass)));
-      if (it != seen.end()) seen.erase(it);
+      then.block = UINT32_MAX;
     }
-    std::erase_if(was.registers, [](const auto& x) { return x.second == 0; });
-    std::erase_if(is.registers, [](const auto& x) { return x.second == 0; });
     // Accesses that have changed places.
-    std::map<uint64_t, size_t> place;
-    for (size_t k = 0; k < is.accesses.size(); ++k) place[is.accesses[k].id] = k;
-    for (size_t k = 0; k < was.accesses.size(); ++k)
-      for (size_t j = 0; j < k; ++j)
-        if (place[was.accesses[j].id] > place[was.accesses[k].id] && may_meet(was.accesses[j], was.accesses[k]))
+    for (const MemoryAccess& a : was.accesses) place[a.id] = 0;  // of one that is gone
+    for (size_t k = 0; k < is.accesses.size(); ++k) place[is.accesses[k].id] = static_cast<uint32_t>(k);
+    uint32_t last = 0;  // of those before, in the new order
+    for (size_t k = 0; k < was.accesses.size(); ++k) {
+      const uint32_t here = place[was.accesses[k].id];
+      for (size_t j = 0; j < k && last > here; ++j)
+        if (place[was.accesses[j].id] > here && may_meet(was.accesses[j], was.accesses[k]))
           problems.push_back(fmt::format("line {}: an access to memory passes one that may be of the same bytes",
                                          after[static_cast<InstId>(was.accesses[k].id)].line));
-    if (was.registers != is.registers || was.since_fence != is.since_fence)
+      last = std::max(last, here);
+    }
+    if (!is.holds(was) || !was.holds(is) || was.since_fence != is.since_fence)
       problems.push_back("scheduling changed what a block leaves behind");
   }
   return problems;
@@ -641,7 +731,7 @@ uint32_t checked_distance(const isa::Target& target, const isa::Instruction& pro
   Checker c{target, no_code, no_addresses};
   const L latency = isa::latency_class(producer);
   if (c.announced(latency) && latency != L::fp64) return 0;
-  const uint32_t base = file == RegisterFile::gpr         ? 0
+  const uint32_t base = file == RegisterFile::gpr         ? generals
                         : file == RegisterFile::predicate ? predicates
                         : file == RegisterFile::uniform   ? uniforms
                                                           : carry_flag;

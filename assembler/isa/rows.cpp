@@ -14,10 +14,10 @@ constexpr uint8_t no_position = 255;
 }
 
 const Form& form_row(FormId id) {
-  auto volta = volta_forms();
-  size_t i = index(id);
-  CHECK(i < form_count(), "form {}", i);
-  return i < volta.size() ? volta[i] : pascal_forms()[i - volta.size()];
+  static const std::span<const Form> volta = volta_forms(), pascal = pascal_forms();
+  const size_t i = index(id);
+  CHECK(i < volta.size() + pascal.size(), "form {}", i);
+  return i < volta.size() ? volta[i] : pascal[i - volta.size()];
 }
 
 size_t form_count() { return volta_forms().size() + pascal_forms().size(); }
