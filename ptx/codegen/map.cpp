@@ -4,8 +4,10 @@
 // Operands are converted to operand_type() first; results of 8 and 16 bits are wrapped. No contraction: multiplications and additions
 // of floats are rounded apart (.rn). Integer division by zero reports the error and divides by one, so that nothing undefined runs.
 // Calendar values: calendar.cpp. Complex numbers: complex.cpp. Functions of libdevice and the remainder of floats: math.cpp.
+#include <algorithm>
 #include <numbers>
 
+#include "libraries/base/numbers/sum_parts.h"
 #include "ptx/codegen/emitter.h"
 #include "ptx/sums/sum_parts.h"
 
@@ -248,6 +250,22 @@ Element factorial(Emitter& e, const Element& x, uint32_t statement) {
   return element(BasicType::i64, b.ld<S64>(Space::global, Address(at)), x.mask);
 }
 
+// The last part of a number checks that it has parts; another one where the kernel has no such part.
+bool checks_parts(const Emitter& e, uint32_t statement, size_t part) {
+  constexpr size_t last = sum_parts::count - 1;
+  if (part == last) return true;
+  const auto own =
+      std::find_if(e.steps.begin(), e.steps.end(), [&](const Step& s) { return index(s.id) == statement; });
+  if (own == e.steps.end() || own->operands[0].kind != hir::Operand::variable) return true;
+  return std::none_of(e.steps.begin(), e.steps.end(), [&](const Step& s) {
+    return s.call && s.builtin == Builtin::gpu_sum_part && s.operands[0].kind == hir::Operand::variable &&
+           s.operands[0].variable_id() == own->operands[0].variable_id() &&
+           s.operands[1].kind == hir::Operand::literal &&
+           std::get<std::vector<int64_t>>(e.program.literals[s.operands[1].literal_id()].values).front() ==
+               int64_t{last};
+  });
+}
+
 }  // namespace
 
 Element element_wise(Emitter& e, Builtin builtin, std::span<const Element> arguments, BasicType result,
@@ -324,7 +342,10 @@ Element element_wise(Emitter& e, Builtin builtin, std::span<const Element> argum
     case Builtin::time_mill: return calendar_part(e, builtin, x[0], result);
     case Builtin::gpu_sum_part: {
       const auto part = static_cast<size_t>(x[1].value.value);
-      return element(result, sums::sum_part(e.b, reg<F64>(in_register(e, x[0])), part, e.sum_flags, active(e, mask)), mask);
+      const bool checks = checks_parts(e, statement, part);
+      return element(result,
+                     sums::sum_part(e.b, reg<F64>(in_register(e, x[0])), part, checks, e.sum_flags, active(e, mask)),
+                     mask);
     }
     case Builtin::gpu_sum_of_parts: {
       const Reg<S64> parts[] = {reg<S64>(in_register(e, x[0])), reg<S64>(in_register(e, x[1])),

@@ -30,11 +30,13 @@ Reg<F64> cut(Builder& b, Reg<F64> x) { return b.cvt<F64, F64>(ptx::Rounding::rzi
 
 }  // namespace
 
-Reg<S64> sum_part(Builder& b, Reg<F64> x, size_t part, ptx::ParameterOf<U64> flags, Reg<Pred> counts) {
+Reg<S64> sum_part(Builder& b, Reg<F64> x, size_t part, bool checks, ptx::ParameterOf<U64> flags, Reg<Pred> counts) {
+  constexpr size_t last = sum_parts::count - 1;
   Reg<F64> all = scaled(b, x, part), whole = cut(b, all);
-  if (part + 1 == sum_parts::count) {
+  if (checks) {
     constexpr auto limit = static_cast<uint32_t>((1023 + sum_parts::limit) << 20);
-    Reg<Pred> rest = b.setp(Compare::neu, whole, all);
+    Reg<F64> all_bits = part == last ? all : scaled(b, x, last);
+    Reg<Pred> rest = b.setp(Compare::neu, part == last ? whole : cut(b, all_bits), all_bits);
     Reg<Pred> outside = b.setp(Compare::ge, Combine::or_, b.and_(b.unpack(x).second, 0x7fffffffu), limit, rest);
     if (counts.valid()) outside = b.and_(outside, counts);
     const Address flag(b.ld_param(flags), 4 * int64_t{Flag::no_parts});
