@@ -377,7 +377,7 @@ Result<std::unique_ptr<Engine::Plan>> Engine::make_plan(const Compiled& compiled
 }
 
 Forecast Engine::forecast(const Compiled& compiled, const SourceManager& sources, const EngineOptions& options,
-                          const reference::Tables& tables) {
+                          const reference::Tables& tables, DataChoices* choices) {
   const data::ColumnsRead read = data::columns_read(compiled.outlined.program);
   if (!read.files.empty()) return {};
   for (const auto& [table, columns] : read.tables)
@@ -391,7 +391,7 @@ Forecast Engine::forecast(const Compiled& compiled, const SourceManager& sources
   if (!library) return {};  // said when the program is planned
   p.sql = *library;
   Timings nobodys;
-  return Run(*state_, p, nobodys, nullptr).forecast();
+  return Run(*state_, p, nobodys, nullptr).forecast(choices);
 }
 
 Result<std::vector<Value>> Engine::run(Plan& plan, Timings& timings, std::string* printed,

@@ -65,6 +65,12 @@ struct EngineOptions {
   OperatorChecks* checks = nullptr;
 };
 
+// What a run decides by its columns, for people: a line each, with the place and with what would be done with other figures.
+struct DataChoices {
+  std::vector<std::string> again;  // for which the program is compiled again
+  std::vector<std::string> kept;   // of the program as it is
+};
+
 class Engine {
  public:
   // Both outlive the engine. Not thread-safe.
@@ -100,9 +106,10 @@ class Engine {
   Result<std::unique_ptr<Plan>> plan(const Compiled& compiled, const SourceManager& sources,
                                      const EngineOptions& options, Timings& timings,
                                      const reference::Tables* tables = nullptr);
-  // CompileOptions::forecast, of runs over those tables; nothing where a column that the program reads is not in memory.
+  // CompileOptions::forecast, of runs over those tables; nothing where a column that the program reads is not in memory. What was told before
+  // in `choices` (may be null) stays where the program is compiled again for it.
   Forecast forecast(const Compiled& compiled, const SourceManager& sources, const EngineOptions& options,
-                    const reference::Tables& tables);
+                    const reference::Tables& tables, DataChoices* choices = nullptr);
   // Sends a column that a program is about to read, if it goes as the host has it and there is room; the run that reads it
   // finds it there. What goes wrong is met again, and said, by that run.
   void send_ahead(const data::Column& column, Encode encode);

@@ -131,6 +131,8 @@ struct KernelCode {
     uint32_t entry_bytes = 0, shared_bytes = 0;  // of one copy of an entry, and of all: in shared memory
     // KernelEncodings::large: what the block needs beside the entries; 0: there is no such code. And with hot ones, besides 4 bytes an entry.
     uint32_t beside_large = 0, beside_hot = 0;
+    // Of shared memory, which the launch gives: for a copy of the entries and what lies beside it.
+    uint64_t large_bytes(uint64_t entries, KernelEncodings::Table table) const;
   };
   std::vector<Sink> sinks;
   // Per result (may be shorter): the kernel parameter that the result starts as a copy of, size included (index_a); -1: none.

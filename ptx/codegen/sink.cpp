@@ -163,10 +163,9 @@ HotPlace hot_place_of(Emitter& e, const Sink& sink) {
   p.taken = b.add(p.owner_of, 4 * p.of.slots);
   return p;
 }
-// Slots where `hot`, else all entries.
+// Slots where `hot`, else all entries; how many there are is not asked.
 Place either(Builder& b, Reg<Pred> hot, const Place& slots, const Place& all) {
-  return {b.selp(slots.entries, all.entries, hot), b.selp(slots.copies, all.copies, hot),
-          b.selp(slots.span, all.span, hot), b.selp(slots.base, all.base, hot)};
+  return {{}, b.selp(slots.copies, all.copies, hot), b.selp(slots.span, all.span, hot), b.selp(slots.base, all.base, hot)};
 }
 
 // Where the keys of the block's own table begin.
@@ -365,6 +364,12 @@ bool are_selected_by_gathers(const Emitter& e, std::span<const hir::VariableId> 
 }
 
 }  // namespace
+
+uint64_t KernelCode::Sink::large_bytes(uint64_t entries, KernelEncodings::Table table) const {
+  if (table == KernelEncodings::usual) return 0;
+  const uint64_t beside = table == KernelEncodings::large_and_hot ? beside_hot + 4 * entries : 0;
+  return (entries * std::max(1u, entry_bytes) + beside + 15) / 16 * 16;
+}
 
 void plan_fold(Emitter& e, const Step& step) {
   const auto literal = [&](size_t k) -> const hir::Literal& {

@@ -32,7 +32,7 @@ class Run {
   ~Run();
   Result<std::vector<reference::Value>> execute();
   // What a run will find, instead of one: no device is used.
-  Forecast forecast();
+  Forecast forecast(DataChoices* choices = nullptr);
   // After an error: nothing may still write to what is given back, nor be found by the next run.
   void settle();
   // Launches of library kernels, one entry per kernel.
@@ -177,8 +177,8 @@ class Run {
     std::vector<uint64_t> greatest;  // hashed: that each word of a key can be
     uint64_t most_slots = 0;         // hashed
     BufferPtr tables;                // of entries, and of hashed keys before them
-    uint32_t large_bytes = 0;        // of shared memory, which the launch gives, for the block's table; 0: as usual
     codegen::KernelEncodings::Table table = codegen::KernelEncodings::usual;
+    std::string_view not_direct;     // hashed: why its entries are not all that there may be; empty: that was asked for
     bool hashed() const { return !key_word.empty(); }
     uint64_t& entries() { return words[codegen::sink_entries]; }
   };
@@ -195,7 +195,8 @@ class Run {
   std::string_view fold_way(const codegen::KernelCode::Sink& sink, const FoldInput& in, FoldWay& way) const;
   std::string_view fold_direct(const codegen::KernelCode::Sink& sink, const FoldInput& in, std::span<const Bounds> keys,
                                FoldWay& way) const;
-  bool large_table(const codegen::KernelCode::Sink& sink, const FoldInput& in, uint64_t entries, uint64_t beside, FoldWay& way) const;
+  bool may_be_large(const codegen::KernelCode::Sink& sink, const FoldInput& in, uint64_t entries,
+                    codegen::KernelEncodings::Table table) const;
   std::string_view fold_hashed(const codegen::KernelCode::Sink& sink, const FoldInput& in, std::span<const Bounds> keys,
                                FoldWay& way) const;
   static std::vector<DomainPtr> key_domains(const TextClasses& texts, const codegen::KernelCode::Sink& sink,
@@ -214,6 +215,8 @@ class Run {
   Result<codegen::FoldState> fold_results(const codegen::KernelCode::Sink& sink, FoldWay& way,
                             std::vector<ItemPtr>& outputs, KernelState::Hashed& known);
   Result<void> cannot_fold(const Step& s, int64_t number, std::string_view reason);
+  // The way in words, with the figures that it was chosen by.
+  std::string way_in_words(const codegen::KernelCode::Sink& sink, const FoldInput& in, FoldWay& way, bool sure) const;
 
   // --- forecast.cpp ---
   bool forecast_launch(const Step& s, Forecast& found, bool& sure);
@@ -222,6 +225,10 @@ class Run {
   std::vector<ItemPtr> least_of(const std::vector<ItemPtr>& inputs, std::span<const uint32_t> slots,
                                 uint64_t& rows) const;
   bool is_forecast_ = false;
+  DataChoices* choices_ = nullptr;  // what a forecast is to tell; null: nothing
+  std::string place_of(const hir::Function& f, hir::Builtin builtin, size_t operand, std::span<const int64_t> numbers) const;
+  void tell_fold(bool again, const hir::Function& f, int64_t number, const std::string& what);
+  void tell_join(bool again, const hir::Function& f, const codegen::KernelCode::Lookup& lookup, const Item& column);
   std::vector<uint64_t> most_rows_;  // per slot: rows at most, where they or their bounds are unsure; 0: they are not
 
   // --- lookups.cpp ---

@@ -40,6 +40,12 @@ constexpr uint64_t few_slots = 4096;         // which every table may have
 constexpr uint64_t least_slots = 256, most_hashed = 1 << 13;
 constexpr uint64_t growth = 8;               // of a table that was too small
 
+// Of all entries in a block's memory that all code has.
+uint64_t usual_copies(const codegen::KernelCode::Sink& sink, uint64_t entries) {
+  const uint64_t bytes = entries * std::max(1u, sink.entry_bytes);
+  return bytes <= sink.shared_bytes ? std::bit_floor(std::min(most_copies, sink.shared_bytes / bytes)) : 0;
+}
+
 uint64_t span_of(const Bounds& b) { return static_cast<uint64_t>(b.max) - static_cast<uint64_t>(b.min); }
 
 }  // namespace
@@ -62,13 +68,16 @@ std::string_view Run::fold_way(const codegen::KernelCode::Sink& sink, const Fold
     if (!b.known()) return "nothing is known of its keys";
     keys.push_back(b);
   }
+  way.not_direct = {};
   if (plan_.options.operators.group == operators::Options::Group::hash && fold_hashed(sink, in, keys, way).empty()) return {};
   const std::string_view unfit = fold_direct(sink, in, keys, way);
   const bool direct = unfit.empty();
   if (sink.keys.size() == 1 && in.bounds[index(sink.keys[0])].ascending &&
       (!direct || way.table == codegen::KernelEncodings::large || way.words[codegen::sink_copies] == 0))
     return "its keys ascend: groups are runs";
-  return direct || fold_hashed(sink, in, keys, way).empty() ? std::string_view() : unfit;
+  if (direct) return {};
+  way.not_direct = unfit;
+  return fold_hashed(sink, in, keys, way).empty() ? std::string_view() : unfit;
 }
 
 bool Run::may_stand_apart(int64_t number) const {
@@ -102,12 +111,11 @@ std::string_view Run::fold_direct(const codegen::KernelCode::Sink& sink, const F
         !beyond_empty(in.bounds[index(t.values)].bounds, t.fill, encodings::plain_bytes(type)))
       return "nothing is known of the values whose extreme it takes";
   }
-  const uint64_t bytes = entries * std::max(1u, sink.entry_bytes);
-  const uint64_t copies = bytes <= sink.shared_bytes ? std::bit_floor(std::min(most_copies, sink.shared_bytes / bytes)) : 0;
-  if (copies == 0 && large_table(sink, in, entries, 0, way)) way.table = codegen::KernelEncodings::large;
-  if (copies > 0 && copies <= few_copies && large_table(sink, in, entries, sink.beside_hot + 4 * entries, way))
-    way.table = codegen::KernelEncodings::large_and_hot;
-  way.words = {entries, way.large_bytes ? 1 : copies};
+  const uint64_t copies = usual_copies(sink, entries);
+  way.table = codegen::KernelEncodings::usual;
+  const auto better = copies == 0 ? codegen::KernelEncodings::large : codegen::KernelEncodings::large_and_hot;
+  if (copies <= few_copies && may_be_large(sink, in, entries, better)) way.table = better;
+  way.words = {entries, way.table == codegen::KernelEncodings::usual ? copies : 1};
   uint64_t factor = entries;
   for (const Bounds& b : keys) {
     factor /= span_of(b) + 1;
@@ -117,18 +125,36 @@ std::string_view Run::fold_direct(const codegen::KernelCode::Sink& sink, const F
   return {};
 }
 
-// Sets the shared memory for a copy of the entries and what lies beside it, where a block may have so much and there are rows enough: elements of the
-// geometry, of which a mask, or a selection before it, may leave few.
-bool Run::large_table(const codegen::KernelCode::Sink& sink, const FoldInput& in, uint64_t entries, uint64_t beside,
-                      FoldWay& way) const {
+// Whether a block may have so much shared memory, and there are rows enough: elements of the geometry, of which a mask, or a selection before it, may
+// leave few.
+bool Run::may_be_large(const codegen::KernelCode::Sink& sink, const FoldInput& in, uint64_t entries,
+                       codegen::KernelEncodings::Table table) const {
   const isa::Target* target = isa::find_target(device_.info().target);
   if (!target || sink.beside_large == 0) return false;
-  const uint64_t needed = (entries * std::max(1u, sink.entry_bytes) + beside + 15) / 16 * 16;
+  const uint64_t needed = sink.large_bytes(entries, table);
   if (needed + sink.beside_large > target->max_dynamic_shared) return false;
   const uint64_t blocks = uint64_t{device_.info().multiprocessors} * std::max<uint64_t>(1, target->shared_per_sm / needed);
-  if (in.elements / rows_per_large_entry / blocks < entries) return false;
-  way.large_bytes = static_cast<uint32_t>(needed);
-  return true;
+  return in.elements / rows_per_large_entry / blocks >= entries;
+}
+
+std::string Run::way_in_words(const codegen::KernelCode::Sink& sink, const FoldInput& in, FoldWay& way, bool sure) const {
+  const uint64_t entries = way.entries();
+  const auto table = [&](std::string_view where) {
+    return fmt::format("folded by its kernel, in a table of {} {} of {} bytes, {}", entries, entries == 1 ? "entry" : "entries",
+                       sink.entry_bytes, where);
+  };
+  if (way.hashed())
+    return fmt::format("folded by its kernel, with keys hashed into {} slots at first and {} at most{}{}", entries, way.most_slots,
+                       way.not_direct.empty() ? "" : ", since ", way.not_direct);
+  if (!sure) return table("whose place is chosen when the number of rows is known");
+  const uint64_t copies = usual_copies(sink, entries);
+  std::string where = copies == 0 ? std::string("in global memory")
+                                  : fmt::format("{} {} in each block's shared memory", copies, copies == 1 ? "copy" : "copies");
+  if (way.table != codegen::KernelEncodings::usual)
+    where = fmt::format("with up to {} resident blocks, one for each {} rows of an entry, in {} KB of shared memory of each{}; with more {}",
+                        in.elements / rows_per_large_entry / entries, rows_per_large_entry, sink.large_bytes(entries, way.table) >> 10,
+                        way.table == codegen::KernelEncodings::large ? "" : ", with copies of the keys that it meets first", where);
+  return table(where);
 }
 
 // Neighbouring keys share a word while 64 bits hold their combinations.

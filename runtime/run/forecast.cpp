@@ -16,6 +16,7 @@
 #include <algorithm>
 
 #include "frontend/builtins.h"
+#include "ptx/lookup/lookup.h"
 #include "runtime/run/execution.h"
 
 namespace rndn::runtime {
@@ -25,9 +26,7 @@ using hir::BasicType;
 namespace {
 
 // As kernels take it: a vector, or a list in one piece.
-bool is_for_kernels(const Item& v) {
-  return v.kind == Item::vector || (v.kind == Item::cells && !v.parts.empty());
-}
+bool is_for_kernels(const Item& v) { return v.kind == Item::vector || (v.kind == Item::cells && !v.parts.empty()); }
 
 // Whether results of the step have no more rows than its arguments.
 bool keeps_rows(Step::Kind kind) {
@@ -58,14 +57,62 @@ uint64_t longest_of(const ItemPtr& v) {
   return longest;
 }
 
-Bounds rows_below(uint64_t rows) {
-  return {0, static_cast<int64_t>(std::max<uint64_t>(1, rows)) - 1};
-}
+Bounds rows_below(uint64_t rows) { return {0, static_cast<int64_t>(std::max<uint64_t>(1, rows)) - 1}; }
 
 }  // namespace
 
-Forecast Run::forecast() {
+// Where the statement of that call is that has the number as an operand.
+std::string Run::place_of(const hir::Function& f, hir::Builtin builtin, size_t operand,
+                          std::span<const int64_t> numbers) const {
+  for (hir::StatementId id : f.blocks[f.body].statements) {
+    const hir::Statement& s = f.statements[id];
+    if (s.kind != hir::Statement::assign || !s.span.known()) continue;
+    hir::ExpressionId value = s.value;
+    while (f.expressions[value].kind == hir::Expression::cast) value = f.expressions[value].inner;
+    const hir::Expression& e = f.expressions[value];
+    if (e.kind != hir::Expression::call || e.callee.kind != hir::FunctionRef::builtin || e.callee.builtin_id != builtin)
+      continue;
+    const hir::Operand& o = e.operands[operand];
+    if (o.kind != hir::Operand::literal) continue;
+    const auto* number = std::get_if<std::vector<int64_t>>(&program().literals[o.literal_id()].values);
+    if (number && std::find(numbers.begin(), numbers.end(), number->front()) != numbers.end())
+      return plan_.sources.describe(s.span);
+  }
+  return "no place";
+}
+
+void Run::tell_fold(bool again, const hir::Function& f, int64_t number, const std::string& what) {
+  if (!choices_) return;
+  (again ? choices_->again : choices_->kept)
+      .push_back(fmt::format("{}: a group: {}", place_of(f, hir::Builtin::gpu_fold, 2, {&number, 1}), what));
+}
+
+void Run::tell_join(bool again, const hir::Function& f, const codegen::KernelCode::Lookup& lookup, const Item& column) {
+  if (!choices_ || !lookup.join) return;
+  const int64_t numbers[] = {*lookup.join, -2 - *lookup.join};
+  std::string what = "a join: ";
+  if (lookup.masked)
+    what += again
+                ? "only among the rows that are selected, since keys of all rows may repeat"
+                : "among all rows of its table, of which a mask says which count, since keys of all rows are different";
+  else
+    what += "among the rows that are left of its table";
+  switch (const uint8_t form = again ? 0 : kept_form(lookup, column, nullptr); form) {
+    case 1 + lookup::ascending: what += "; keys ascend by one, and need no table of rows"; break;
+    case 1 + lookup::direct:
+      what += fmt::format("; a table with an entry for each key from {} to {}", column.column->statistics.min,
+                          column.column->statistics.max);
+      break;
+    default: break;
+  }
+  (again ? choices_->again : choices_->kept)
+      .push_back(fmt::format("{}: {}", place_of(f, hir::Builtin::gpu_probe, 0, numbers), what));
+}
+
+Forecast Run::forecast(DataChoices* choices) {
   Forecast found;
+  choices_ = choices;
+  if (choices_) choices_->kept.clear();
   found.forms.resize(plan_.compiled.outlined.kernels.size());
   is_forecast_ = true;
   most_rows_.assign(slots_.size(), 0);
@@ -127,8 +174,7 @@ void Run::expect_results(const Step& s, uint64_t most_rows) {
     bool is_list = false;
     const bool has_type =
         slot < main.variables.size() &&
-        element_type(*program().types, main.variables[static_cast<hir::VariableId>(slot)].type,
-                     type, is_list);
+        element_type(*program().types, main.variables[static_cast<hir::VariableId>(slot)].type, type, is_list);
     switch (s.kind) {
       case Step::group: {
         ItemPtr cells = parts_item(Item::cells, {row_numbers()});
@@ -141,9 +187,7 @@ void Run::expect_results(const Step& s, uint64_t most_rows) {
       case Step::order:
       case Step::unique:
       case Step::index_of: made = row_numbers(); break;
-      case Step::aggregate:
-        made = i == 0 ? row_numbers() : new_vector(s.reductions[i - 1].type, rows, false);
-        break;
+      case Step::aggregate: made = i == 0 ? row_numbers() : new_vector(s.reductions[i - 1].type, rows, false); break;
       case Step::length:
       case Step::len:
         if (!has_type || type != BasicType::i64 || is_list) break;
@@ -174,8 +218,8 @@ ItemPtr Run::as_sent(const ItemPtr& v) {
 }
 
 // With the least bounds for what is unsure, and as many rows as there can be.
-std::vector<ItemPtr> Run::least_of(const std::vector<ItemPtr>& inputs,
-                                   std::span<const uint32_t> slots, uint64_t& rows) const {
+std::vector<ItemPtr> Run::least_of(const std::vector<ItemPtr>& inputs, std::span<const uint32_t> slots,
+                                   uint64_t& rows) const {
   std::vector<ItemPtr> least = inputs;
   for (size_t i = 0; i < least.size(); ++i) {
     rows = std::max(rows, most_rows_[slots[i]]);
@@ -201,7 +245,9 @@ bool Run::forecast_launch(const Step& s, Forecast& found, bool& sure) {
   std::vector<uint8_t> tables;
   for (const codegen::KernelCode::Lookup& l : code.lookups) {
     const Item& column = *slots_[s.inputs[l.columns[0]]];
-    if (l.masked && l.join && !has_different_elements(column)) found.not_whole.push_back(static_cast<uint32_t>(*l.join));
+    const bool again = l.masked && l.join && !has_different_elements(column);
+    if (again) found.not_whole.push_back(static_cast<uint32_t>(*l.join));
+    tell_join(again, f, l, column);
     tables.push_back(kept_form(l, column, nullptr));
   }
   std::vector<DomainPtr> domains;
@@ -215,27 +261,33 @@ bool Run::forecast_launch(const Step& s, Forecast& found, bool& sure) {
   std::vector<FoldWay> ways(code.sinks.size());
   for (size_t k = 0; k < ways.size(); ++k) {
     const codegen::KernelCode::Sink& sink = code.sinks[k];
-    const std::vector<DomainPtr> of_keys =
-        key_domains(plan_.kernels[s.kernel].texts, sink, domains);
+    const std::vector<DomainPtr> of_keys = key_domains(plan_.kernels[s.kernel].texts, sink, domains);
     const FoldInput in{f, elements, bounds, of_keys, !changes_inputs(code), 0};
-    if (!fold_way(sink, in, ways[k]).empty()) {
+    if (const std::string_view unfit = fold_way(sink, in, ways[k]); !unfit.empty()) {
       uint64_t rows = elements;
       const std::vector<ItemPtr> least_inputs = least_of(inputs, s.inputs, rows);
       const std::vector<VariableBounds> least_bounds = bounds_in(program(), f, rows, least_inputs);
       const FoldInput least{f, rows, least_bounds, of_keys, !changes_inputs(code), 0};
       FoldWay none;
-      if (is_own_fold(sink.number) && !fold_way(sink, least, none).empty())
+      if (is_own_fold(sink.number) && !fold_way(sink, least, none).empty()) {
         found.not_folded.push_back(static_cast<uint32_t>(sink.number));
+        tell_fold(true, f, sink.number, fmt::format("made by an operator, since {}", unfit));
+      }
       return false;
     }
     if (is_better_apart(sink, in)) {
       found.folds_apart.push_back(static_cast<uint32_t>(sink.number));
+      tell_fold(true, f, sink.number,
+                fmt::format("folded by a kernel of its own, over the rows that look-ups leave of {}; of {} or fewer by "
+                            "the kernel that looks up",
+                            elements, plan_.options.most_rows_of_selective_folds));
       return false;
     }
+    tell_fold(false, f, sink.number, way_in_words(sink, in, ways[k], sure));
     sure &= !ways[k].hashed();
     for (const codegen::KernelCode::Sink::Table& t : sink.tables)
-      outputs[t.result] = new_vector(program().types->basic_of(f.result_types[t.result]),
-                                     ways[k].entries(), !ways[k].hashed());
+      outputs[t.result] =
+          new_vector(program().types->basic_of(f.result_types[t.result]), ways[k].entries(), !ways[k].hashed());
   }
   for (size_t i = 0; i < outputs.size(); ++i) {
     if (outputs[i]) continue;

@@ -337,7 +337,7 @@ codegen::KernelEncodings Run::forms_of(const Step& s, std::span<const ItemPtr> i
   }
   for (const FoldWay& way : ways) {
     key.hashed.push_back(way.key_word);
-    if (way.large_bytes > 0) key.table = way.table;
+    if (way.table != codegen::KernelEncodings::usual) key.table = way.table;
   }
   key.lookups = std::move(lookups);
   while (!key.lookups.empty() && key.lookups.back() == 0) key.lookups.pop_back();
@@ -527,7 +527,8 @@ Result<void> Run::launch(const Step& s) {
   ASSIGN_OR_RETURN(KernelVariant* const variant, this->variant(s, std::move(forms)));
   const codegen::KernelCode& code = variant->code;
   variant->describe(state.report);
-  const uint32_t large_bytes = ways.size() == 1 ? ways[0].large_bytes : 0;
+  const uint32_t large_bytes =
+      ways.size() == 1 && !ways[0].hashed() ? common.sinks[0].large_bytes(ways[0].entries(), ways[0].table) : 0;
   RETURN_IF_ERROR(variant->make_room(device_, large_bytes));
   state.report.shared_bytes += large_bytes;
   ASSIGN_OR_RETURN(g, geometry(kernel, code, f, inputs, variant->resident_blocks));

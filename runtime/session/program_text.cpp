@@ -6,19 +6,15 @@
 
 #include "outliner/explain.h"
 #include "runtime/data/tables.h"
+#include "runtime/engine.h"
 #include "runtime/plan/fallbacks.h"
+#include "runtime/simulator/simulator_device.h"
 
 namespace rndn::runtime {
 namespace {
 
-// What has no device code: told by code generation, the assembler (for sm_86) and the runtime's plan.
-Result<void> explain_fallbacks(const NamedSource& p, CompileOptions options, std::string& out) {
-  SourceManager sources;
-  DiagnosticSink said_already;
-  Timings timings;
-  options.until = Stage::cubin;
-  ASSIGN_OR_RETURN(Compiled compiled,
-                   compile(sources.add(p.file, p.text), sources, options, said_already, timings));
+// What has no device code: told by code generation, the assembler and the runtime's plan.
+void explain_fallbacks(const Compiled& compiled, const SourceManager& sources, std::string& out) {
   const hir::Program& program = compiled.outlined.program;
   const hir::Function& main = program.functions[program.main];
   if (!compiled.fusions.groups.empty()) out += "fused operators\n";
@@ -38,7 +34,6 @@ Result<void> explain_fallbacks(const NamedSource& p, CompileOptions options, std
   out += "fallbacks to the reference interpreter\n";
   for (const std::string& f : fallbacks) out += fmt::format("  {}\n", f);
   if (fallbacks.empty()) out += "  none\n";
-  return {};
 }
 
 // Columns that a program reads, as they lie on the device.
@@ -57,6 +52,8 @@ class Columns {
     const Known* known = form(table, c);
     return known ? std::optional(known->bits) : std::nullopt;
   }
+
+  const reference::Tables& tables() const { return tables_; }
 
   std::string text() const {
     std::string out = "columns\n";
@@ -103,6 +100,25 @@ class Columns {
   std::map<std::string, Known> known_;
 };
 
+// The program as a run over these columns compiles it, as far as they tell; what they decide goes to `choices`. No device is opened: the
+// simulator stands for one.
+Result<Compiled> compiled_for(const NamedSource& p, CompileOptions options, SourceManager& sources, const reference::Tables* tables,
+                              Encode encode, DataChoices& choices) {
+  DiagnosticSink said_already;
+  Timings timings;
+  const FileId file = sources.add(p.file, p.text);
+  options.until = Stage::cubin;
+  if (!tables) return compile(file, sources, options, said_already, timings);
+  ASSIGN_OR_RETURN(const auto device, open_simulator(options.target));
+  Engine engine(*device, *tables);
+  EngineOptions how;
+  how.encode = encode;
+  options.forecast = [&](const Compiled& c) { return engine.forecast(c, sources, how, *tables, &choices); };
+  auto compiled = compile(file, sources, options, said_already, timings);
+  if (compiled) compiled->options.forecast = nullptr;
+  return compiled;
+}
+
 }  // namespace
 
 Result<std::string> explain_program(const NamedSource& p, const CompileOptions& options,
@@ -112,7 +128,7 @@ Result<std::string> explain_program(const NamedSource& p, const CompileOptions& 
   DiagnosticSink sink;
   Timings timings;
   auto compiled = compile(sources.add(p.file, p.text), sources, options, sink, timings);
-  const outliner::Options outline{.mode = options.outline,
+  outliner::Options outline{.mode = options.outline,
                                   .text_codes = options.text_codes,
                                   .math = !compiled || compiled->no_math.empty(),
                                   .beside_cells = form.counts || !options.fuse_operators,
@@ -136,19 +152,32 @@ Result<std::string> explain_program(const NamedSource& p, const CompileOptions& 
           return rows ? std::optional(*rows) : std::nullopt;
         };
       std::optional<Columns> columns;
-      if (source && !form.dot) {
+      if (source) {
         columns.emplace(source, form.encode);
         columns->find(hir::column_reads(compiled->program));
+        data::prefetch(data::columns_read(compiled->program), columns->tables());
         how.bits = [&](std::string_view table, const hir::ColumnRead& c) { return columns->bits(table, c); };
       }
+      DataChoices choices;
+      SourceManager as_run;
+      auto run = compiled_for(p, options, as_run, columns ? &columns->tables() : nullptr, form.encode, choices);
+      if (run) {
+        outline.not_unique = run->not_unique, outline.not_whole = run->not_whole;
+        outline.not_folded = run->not_folded, outline.folds_apart = run->folds_apart;
+      }
       auto text = outliner::explain(compiled->program, sources, outline, how, sink);
-      if (text) {
+      if (text && run) {
         if (form.named && !form.dot) out += p.name + "\n";
-        if (columns) out += columns->text();
+        if (columns && !form.dot) {
+          out += columns->text() + "by these columns\n";
+          for (const std::vector<std::string>* lines : {&choices.again, &choices.kept})
+            for (const std::string& line : *lines) out += fmt::format("  {}\n", line);
+          if (choices.again.empty() && choices.kept.empty()) out += "  nothing\n";
+        }
         out += *text;
-        if (!form.dot) done = explain_fallbacks(p, options, out);
+        if (!form.dot) explain_fallbacks(*run, as_run, out);
       } else {
-        done = text.error();
+        done = text ? run.error() : text.error();
       }
     }
   } else {

@@ -1373,6 +1373,7 @@ TEST_F(Cli, ExplainsKernels) {
   EXPECT_THAT(packed.out, HasSubstr("reads   5.75 B per data.lineitem.rows: shipdate, discount, quantity, price"));
   EXPECT_THAT(packed.out, HasSubstr("  lineitem.l_discount          packed   4 of  64 bits, 16.0 times fewer: decimals with 2 digits, 0 to 0.1\n"));
   EXPECT_EQ(run("rndn explain " + queries + "q06.hir --data tpch:0.01 --encode wide").exit_code, 2);
+  EXPECT_THAT(text.out, HasSubstr("by these columns\n  nothing\n"));
   Ran dot = run("rndn explain " + queries + "q06.hir --dot -o graph.dot");
   EXPECT_EQ(dot.exit_code, 0) << dot.err;
   EXPECT_THAT(read(path("graph.dot")), StartsWith("digraph main {"));
@@ -1512,6 +1513,51 @@ TEST_F(CliSql, AnswersWhatIsNoQuery) {
   EXPECT_EQ(run("rndn sql 'show tables' --device cpu --format csv").out, "name,columns,rows\r\n");
 }
 
+// What a run decides by figures of the columns is what `explain` says, and what its kernels are; of other columns it says something else.
+TEST_F(Cli, ExplainsWhatDataDecide) {
+  const auto table = [&](const std::string& name, const char* columns, int rows, const std::function<int64_t(int)>& key) {
+    std::string text = std::string(columns) + "\n";
+    for (int i = 0; i < rows; ++i) text += std::to_string(key(i)) + "," + std::to_string(i % 100) + "\n";
+    write(name, text);
+  };
+  const auto explained = [&](const std::string& line, const std::string& said, bool operators) {
+    const Ran r = run("rndn explain " + line);
+    EXPECT_EQ(r.exit_code, 0) << r.err;
+    EXPECT_THAT(r.out, HasSubstr("by these columns\n  " + said)) << line;
+    EXPECT_EQ(r.out.find("on the host: it is an operator of the library") != std::string::npos, operators) << line;
+  };
+  write("group.hir",
+        "module m { import Builtin.*; def main() : i64 {\nt:? = @load_table(`t:sym);\nk:i64 = check_cast(@column_value(t, `k:sym), i64);\n"
+        "v:i64 = check_cast(@column_value(t, `v:sym), i64);\n  g:? = @group(k);\nw:? = @values(g);\nc:? = @each_right(@index, v, w);\n"
+        "e:? = @each(@sum, c);\ns:? = @raze(e);\nr:? = @max(s);\nreturn r; } }\n");
+  table("few.csv", "k,v", 500, [](int i) { return i * 7 % 11; });
+  table("wide.csv", "k,v", 500, [](int i) { return int64_t{i * 7 % 11} << 40; });
+  table("many.csv", "k,v", 140000, [](int i) { return int64_t{i * 7 % 11} << 40; });
+  table("up.csv", "k,v", 500, [](int i) { return int64_t{i / 3} << 30; });
+  const std::string group = "group.hir:5:3: a group: ";
+  explained("group.hir --table t=few.csv",
+            group + "folded by its kernel, in a table of 11 entries of 12 bytes, 32 copies in each block's shared memory\n", false);
+  explained("group.hir --table t=wide.csv", group + "made by an operator, since there may be too many groups\n", true);
+  explained("group.hir --table t=many.csv",
+            group + "folded by its kernel, with keys hashed into 8192 slots at first and 8192 at most, since there may be too many groups\n", false);
+  explained("group.hir --table t=up.csv", group + "made by an operator, since its keys ascend: groups are runs\n", true);
+
+  write("join.hir",
+        "module m { import Builtin.*; def main() : i64 {\nf:? = @load_table(`f:sym); d:? = @load_table(`d:sym);\n"
+        "fk:i64 = check_cast(@column_value(f, `k:sym), i64); fv:i64 = check_cast(@column_value(f, `v:sym), i64);\n"
+        "dk:i64 = check_cast(@column_value(d, `k:sym), i64); dv:i64 = check_cast(@column_value(d, `v:sym), i64);\n"
+        "m:? = @gt(dv, 4:i64); k:? = @compress(m, dk);\n  p:? = @join_index(@eq, k, fk);\nr:? = @index(p, 1:i64); v:? = @index(fv, r);\n"
+        "s:? = @sum(v); return s; } }\n");
+  table("facts.csv", "k,v", 2000, [](int i) { return i * 7919 % 300; });
+  table("different.csv", "k,v", 300, [](int i) { return i * 101 % 300; });
+  table("alike.csv", "k,v", 300, [](int i) { return i * 101 % 150; });
+  table("ascending.csv", "k,v", 300, [](int i) { return i; });
+  const std::string join = "join.hir:6:3: a join: ", all = "among all rows of its table, of which a mask says which count, since keys of all rows are different; ";
+  explained("join.hir --table f=facts.csv --table d=different.csv", join + all + "a table with an entry for each key from 0 to 299\n", false);
+  explained("join.hir --table f=facts.csv --table d=ascending.csv", join + all + "keys ascend by one, and need no table of rows\n", false);
+  explained("join.hir --table f=facts.csv --table d=alike.csv", join + "only among the rows that are selected, since keys of all rows may repeat\n", false);
+}
+
 TEST_F(CliSql, Explains) {
   const std::string query = "select o_orderpriority, count(*) from orders join customer on c_custkey = o_custkey where c_nationkey = 3 group by 1";
   write("q.sql", "-- a query\n" + query + ";\n");
@@ -1526,7 +1572,15 @@ TEST_F(CliSql, Explains) {
     at = found;
   }
   const std::string typed = run("rndn sql 'explain " + query + "' --data tpch:0.01 --device cpu").out;
-  EXPECT_EQ(typed.substr(0, typed.find("\nfused operators")), r.out.substr(0, r.out.find("\nfused operators")));
+  // But for places, which have the statement's name.
+  const auto part = [](const std::string& of, const char* from, const char* to) {
+    const size_t begin = of.find(from);
+    EXPECT_NE(begin, std::string::npos) << from;
+    return of.substr(begin, of.find(to) - begin);
+  };
+  for (const auto& [from, to] : {std::pair("-- SQL\n", "\nby these columns\n"), {"\nstatements\n", "\nfused operators\n"}})
+    EXPECT_EQ(part(typed, from, to), part(r.out, from, to));
+  EXPECT_THAT(r.out, HasSubstr("\nby these columns\n  <program of q.sql>:17:9: a group: folded by its kernel, in a table of 5 entries of 8 bytes, "));
   Ran counts = run("rndn explain q.sql --data tpch:0.01 --counts");
   EXPECT_THAT(counts.out, HasSubstr("\nq  "));
   Ran ran = run("rndn sql 'explain analyze " + query + "' --data tpch:0.01 --device sim");
