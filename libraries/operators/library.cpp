@@ -9,7 +9,8 @@ namespace rndn::operators {
 
 Library::~Library() {
   for (device::ModuleHandle module : modules_) (void)device_.unload_module(module);
-  if (zeroed_) (void)device_.free(zeroed_);
+  for (Address memory : {zeroed_, kept_})
+    if (memory) (void)device_.free(memory);
 }
 
 ptx::Module Library::new_module() {
@@ -51,6 +52,20 @@ Result<Address> Library::zeroed() {
   if (!is_zero_) RETURN_IF_ERROR(device_.fill(zeroed_, 0, zeroed_bytes));
   is_zero_ = true;
   return zeroed_;
+}
+
+Result<Address> Library::kept(std::span<const std::byte> bytes) {
+  const std::string_view key(reinterpret_cast<const char*>(bytes.data()), bytes.size());
+  if (const auto known = kept_at_.find(key); known != kept_at_.end()) return known->second;
+  if (bytes.size() > kept_bytes - kept_used_) return Address{0};
+  if (!kept_) {
+    ASSIGN_OR_RETURN(kept_, device_.allocate(kept_bytes));
+  }
+  const Address at = kept_ + kept_used_;
+  RETURN_IF_ERROR(device_.copy_to_device(at, bytes.data(), bytes.size()));
+  kept_used_ = std::min((kept_used_ + bytes.size() + 15) / 16 * 16, kept_bytes);
+  kept_at_.emplace(key, at);
+  return at;
 }
 
 uint32_t Library::grid(const Kernel& kernel, uint64_t tiles) const {

@@ -79,6 +79,9 @@ class Library {
   // zeroed_bytes of device memory that are zero, for counters: every kernel that uses them leaves them so.
   static constexpr uint64_t zeroed_bytes = 64 << 10;
   Result<Address> zeroed();
+  // Device memory that holds these bytes, sent when they are first asked for, as long as the library lives; 0: there is no room for more.
+  static constexpr uint64_t kept_bytes = 64 << 10;
+  Result<Address> kept(std::span<const std::byte> bytes);
   void zero_again() { is_zero_ = false; }  // after an error between two launches
 
   Options options;  // which alternatives run
@@ -93,6 +96,9 @@ class Library {
   std::vector<device::ModuleHandle> modules_;
   Address zeroed_ = 0;
   bool is_zero_ = false;
+  Address kept_ = 0;
+  uint64_t kept_used_ = 0;
+  std::map<std::string, Address, std::less<>> kept_at_;  // by the bytes
 };
 
 }  // namespace rndn::operators

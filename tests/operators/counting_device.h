@@ -12,11 +12,16 @@ class CountingDevice final : public runtime::test::ForwardingDevice {
  public:
   explicit CountingDevice(std::unique_ptr<device::Device> inner) : ForwardingDevice(*inner), inner_(std::move(inner)) {}
   uint64_t launches = 0, waits = 0, instructions = 0, sectors = 0;  // instructions: a warp's
+  uint64_t copies = 0;                                              // to the device
   uint64_t first_sectors = 0;                                       // of the first launch since `launches` was zero
   uint32_t spills = 0;                                              // bytes of local memory, most of a kernel
   uint32_t registers = 0;                                           // of a block, most of a kernel
 
-  void start() { launches = waits = instructions = sectors = first_sectors = 0; }
+  void start() { copies = launches = waits = instructions = sectors = first_sectors = 0; }
+  Result<void> copy_to_device(device::Address to, const void* from, uint64_t n) override {
+    ++copies;
+    return to_.copy_to_device(to, from, n);
+  }
   Result<void> copy_to_host(void* to, device::Address from, uint64_t n) override {
     ++waits;
     return to_.copy_to_host(to, from, n);

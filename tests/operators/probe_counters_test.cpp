@@ -152,20 +152,41 @@ TEST(ProbeCountersTest, JoinOfRepeatedKeys) {
   EXPECT_LE(32 * static_cast<double>(c.device->instructions) / rows, 148);
 }
 
+// A warp's instructions count, for lanes that wait cost as much as others; per 32 texts. A thread that reads its own text costs 749 and 10.2 sectors
+// a text where few have the first piece, which the words that a warp reads together refuse; 504 and 9.6 for `%bold%`. Where nearly all pass, tests of
+// words are in vain: 525 and 5.6 without them.
 TEST(ProbeCountersTest, Like) {
   Counted c;
-  static constexpr const char* words[] = {"furiously", "requests", "special", "packages",
-                                          "ironic",    "deposits", "bold",    "final"};
-  std::vector<std::string> texts;
-  const std::vector<int32_t> choice = spread(4096 * 6, 8);
-  for (size_t i = 0; i < 4096; ++i) {
-    std::string text;
-    for (size_t k = 0; k < 6; ++k) text += std::string(k ? " " : "") + words[choice[i * 6 + k]];
-    texts.push_back(text);
+  constexpr size_t texts = 65536;
+  static constexpr std::string_view words[] = {"furiously", "requests", "special", "packages",
+                                               "ironic",    "deposits", "bold",    "final"};
+  const auto put = [&](uint32_t others) {
+    std::vector<std::string> made(texts);
+    const std::vector<int32_t> choice = spread(texts * 6, 8 + others);
+    for (size_t i = 0; i < texts * 6; ++i) {
+      const auto word = static_cast<size_t>(choice[i]);
+      made[i / 6] += (i % 6 ? " " : "") + (word < 8 ? std::string(words[word]) : "pinto" + std::to_string(word));
+    }
+    return c.bench.put(made);
+  };
+  const Strings rare = put(80), frequent = put(0);
+  struct Case {
+    const Strings& strings;
+    const char* pattern;
+    double instructions, sectors;
+  };
+  for (const Case& of : {Case{rare, "%special%requests%", 459, 3.3}, {rare, "%bold%", 539, 2.7}, {frequent, "%e%", 566, 5.9}}) {
+    SCOPED_TRACE(of.pattern);
+    for (int call = 0; call < 2; ++call) {  // the first sends the pattern
+      c.device->start();
+      ASSERT_TRUE(c.bench.sql->like(of.strings, of.pattern, *c.bench.memory).ok());
+    }
+    EXPECT_EQ(c.device->launches, 1u);
+    EXPECT_EQ(c.device->copies, 0u);
+    EXPECT_LE(32 * static_cast<double>(c.device->instructions) / texts, of.instructions);
+    EXPECT_LE(static_cast<double>(c.device->sectors) / texts, of.sectors);
+    EXPECT_GT(32 * static_cast<double>(c.device->instructions) / texts, of.instructions * 0.8) << "lower the ratchet";
   }
-  const Strings strings = c.bench.put(texts);
-  c.expect_at_most(texts.size(), {1, 404, 17.3},
-                   [&] { return c.bench.sql->like(strings, "%special%requests%", *c.bench.memory); });
 }
 
 }  // namespace
