@@ -38,6 +38,7 @@ struct EngineOptions {
   bool allow_fallback =
       true;  // else a builtin or program that only the reference interpreter can run is an error (fault input)
   bool measure_kernels = true;  // device time per kernel, two marks around each launch
+  bool timeline = true;  // then: also when each began, for reports that draw it
   operators::Options operators;       // --sort, --group, --join, --member
   // --like: on the host; on the device, strings sent every time; on the device, where they stay
   enum class Like : uint8_t { cpu, gpu, gpu_cached } like = Like::gpu_cached;

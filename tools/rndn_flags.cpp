@@ -231,6 +231,8 @@ Result<runtime::CompileOptions> compile_options(const Flags& flags) {
 runtime::EngineOptions engine_options(const Flags& flags, bool measure_kernels) {
   runtime::EngineOptions o{
       .strict = flags.strict, .allow_fallback = !flags.no_fallback, .measure_kernels = measure_kernels};
+  const std::string_view report = std::string_view(flags.time).substr(0, flags.time.find(':'));
+  o.timeline = report == "html" || report == "trace";
   using Alternatives = operators::Options;
   if (!flags.sort.empty())
     o.operators.sort = flags.sort == "bitonic" ? Alternatives::Sort::bitonic : Alternatives::Sort::radix;

@@ -5,6 +5,7 @@
 #include <array>
 #include <cstring>
 #include <future>
+#include <map>
 #include <optional>
 #include <thread>
 #include <utility>
@@ -220,6 +221,7 @@ class CudaDevice final : public device::Device, public device::Streams, public d
     return static_cast<ModuleHandle>(reinterpret_cast<uintptr_t>(module));
   }
   Result<void> unload_module(ModuleHandle module) override {
+    allowed_shared_.clear();  // another kernel may get the handle of one that is gone
     return driver_.check(driver_.cuModuleUnload(reinterpret_cast<ModulePointer>(module)), "cuModuleUnload");
   }
   Result<KernelHandle> find_kernel(ModuleHandle module, const std::string& name) override {
@@ -310,9 +312,13 @@ class CudaDevice final : public device::Device, public device::Streams, public d
         to >= next_mark_)
       return Error{Fault::internal, fmt::format("marks {} and {} are not among the last {}", from, to, events_.size())};
     EventPointer a = events_[from % events_.size()], b = events_[to % events_.size()];
-    RETURN_IF_ERROR(driver_.check(driver_.cuEventSynchronize(b), "cuEventSynchronize"));
     float milliseconds = 0;
-    RETURN_IF_ERROR(driver_.check(driver_.cuEventElapsedTime(&milliseconds, a, b), "cuEventElapsedTime"));
+    Code code = driver_.cuEventElapsedTime(&milliseconds, a, b);  // in most cases somebody has waited already
+    if (code == Code::error_not_ready) {
+      RETURN_IF_ERROR(driver_.check(driver_.cuEventSynchronize(b), "cuEventSynchronize"));
+      code = driver_.cuEventElapsedTime(&milliseconds, a, b);
+    }
+    RETURN_IF_ERROR(driver_.check(code, "cuEventElapsedTime"));
     return static_cast<uint64_t>(std::max(0.0, static_cast<double>(milliseconds) * 1e6));
   }
 
@@ -341,9 +347,13 @@ class CudaDevice final : public device::Device, public device::Streams, public d
   // beside 80 bytes, 49,080 are refused (H200, driver 580).
   Result<void> allow_shared(KernelHandle kernel, uint32_t bytes) {
     if (bytes == 0) return {};
-    return driver_.check(
+    uint32_t& allowed = allowed_shared_[kernel];
+    if (bytes <= allowed) return {};
+    RETURN_IF_ERROR(driver_.check(
         driver_.cuFuncSetAttribute(function(kernel), FunctionAttribute::max_dynamic_shared, static_cast<int>(bytes)),
-        "cuFuncSetAttribute of {} bytes of dynamic shared memory", bytes);
+        "cuFuncSetAttribute of {} bytes of dynamic shared memory", bytes));
+    allowed = bytes;
+    return {};
   }
 
   Context context_;
@@ -352,6 +362,7 @@ class CudaDevice final : public device::Device, public device::Streams, public d
   StreamPointer stream_ = nullptr, copies_ = nullptr;
   std::array<Order, 2> orders_;  // by device::Stream
   std::optional<Staging> staging_;
+  std::map<KernelHandle, uint32_t> allowed_shared_;  // the most that was asked for
   std::array<EventPointer, 2048> events_{};
   uint32_t next_mark_ = 0;
   bool recording_ = false;

@@ -16,7 +16,7 @@
 
 namespace rndn::cuda {
 
-enum class Code : int { success = 0, error_out_of_memory = 2, error_no_device = 100 };  // CUresult; other values are named by the driver itself
+enum class Code : int { success = 0, error_out_of_memory = 2, error_no_device = 100, error_not_ready = 600 };  // CUresult; other values are named by the driver itself
 using DeviceOrdinal = int;                                     // CUdevice
 using DevicePointer = unsigned long long;                      // CUdeviceptr
 using ContextPointer = struct ContextTag*;

@@ -247,7 +247,8 @@ std::vector<VariableBounds> bounds_in(const hir::Program& program, const hir::Fu
       result = b == Builtin::gpu_fold ? bounds_of_fold(program, e, arguments[0].bounds, elements_of_geometry)
                                       : bounds_of_call(b, own, arguments, rows);
       if (b == e.callee.builtin_id)  // of vectors, not of cells
-        up = ascends_after(hir::row(b).bounds_rule, [&](size_t k) { return ascends(a[k]); }, result.known());
+        up = ascends_after(
+            hir::row(b).bounds_rule, [&](size_t k) { return ascends(a[k]); }, result.known());
     }
     bool kept = own == type && casts.empty();  // no element can have changed
     if (!casts.empty()) {
@@ -255,10 +256,25 @@ std::vector<VariableBounds> bounds_in(const hir::Program& program, const hir::Fu
       for (size_t k = casts.size(); k-- > 0;) result = stored(result, casts[k]);
       kept = stored(result, type).known();
     }
-    known[s.targets[0].id] = {stored(result, type),
-                              up && kept && !hir::is_text(type) && !hir::is_float(type)};
+    known[s.targets[0].id] = {stored(result, type), up && kept && !hir::is_text(type) && !hir::is_float(type)};
   }
   return known;
+}
+
+const std::vector<VariableBounds>& bounds_in(KeptBounds& kept, const hir::Program& program, const hir::Function& f,
+                                             uint64_t elements_of_geometry, const std::vector<ItemPtr>& inputs) {
+  bool is_same = !kept.found.empty() && kept.elements == elements_of_geometry && kept.arguments.size() == inputs.size();
+  kept.arguments.resize(inputs.size());
+  for (size_t i = 0; i < inputs.size(); ++i) {
+    const Item& elements = inputs[i]->kind == Item::cells ? *inputs[i]->parts[0] : *inputs[i];
+    const KeptBounds::Argument now{elements.bounds, elements.capacity,
+                                   inputs[i]->kind == Item::vector && inputs[i]->ascending};
+    is_same = is_same && kept.arguments[i] == now;
+    kept.arguments[i] = now;
+  }
+  if (!is_same) kept.found = bounds_in(program, f, elements_of_geometry, inputs);
+  kept.elements = elements_of_geometry;
+  return kept.found;
 }
 
 void set_bounds(const hir::Function& f, std::span<const VariableBounds> known, const std::vector<ItemPtr>& outputs) {

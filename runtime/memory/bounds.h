@@ -30,6 +30,20 @@ struct VariableBounds {
 };
 std::vector<VariableBounds> bounds_in(const hir::Program& program, const hir::Function& f,
                                       uint64_t elements_of_geometry, const std::vector<ItemPtr>& inputs);
+// The same, kept for arguments of which the same is known.
+struct KeptBounds {
+  struct Argument {
+    Bounds bounds;
+    uint64_t capacity = 0;
+    bool ascending = false;
+    bool operator==(const Argument&) const = default;
+  };
+  uint64_t elements = 0;
+  std::vector<Argument> arguments;
+  std::vector<VariableBounds> found;  // empty: nothing is kept
+};
+const std::vector<VariableBounds>& bounds_in(KeptBounds& kept, const hir::Program& program, const hir::Function& f,
+                                             uint64_t elements_of_geometry, const std::vector<ItemPtr>& inputs);
 // Gives it to the results.
 void set_bounds(const hir::Function& f, std::span<const VariableBounds> known, const std::vector<ItemPtr>& outputs);
 

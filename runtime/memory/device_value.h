@@ -22,6 +22,7 @@ using DomainPtr = std::shared_ptr<Domain>;
 struct Bounds {
   int64_t min = 1, max = 0;
   bool known() const { return min <= max; }
+  bool operator==(const Bounds&) const = default;
 };
 
 struct Item;

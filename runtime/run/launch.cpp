@@ -489,7 +489,7 @@ Result<void> Run::launch(const Step& s) {
     table_forms.push_back(kept_form(l, *inputs[l.columns[0]], table));
   }
   ASSIGN_OR_RETURN(Geometry g, geometry(kernel, common, f, inputs, state.variants[0]->resident_blocks));
-  const std::vector<VariableBounds> bounds = bounds_in(program(), f, g.elements, inputs);
+  const std::vector<VariableBounds>& bounds = bounds_in(state.bounds, program(), f, g.elements, inputs);
 
   std::vector<ItemPtr> outputs(f.result_types.size());
   std::vector<FoldWay> ways(common.sinks.size());

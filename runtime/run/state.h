@@ -9,6 +9,7 @@
 #include "libraries/operators/api.h"
 #include "runtime/memory/arena.h"
 #include "runtime/engine.h"
+#include "runtime/memory/bounds.h"
 #include "runtime/memory/device_value.h"
 #include "runtime/plan/plan.h"
 #include "runtime/memory/text_domains.h"
@@ -59,6 +60,7 @@ struct KernelState {
   std::vector<std::unique_ptr<KernelVariant>> variants;
   KernelReport report;
   TextClasses texts;
+  KeptBounds bounds;
   // Per sink whose keys are hashed: slots of a table that was large enough in the last run, 0: unknown; mapped, where nothing waits for them, the
   // number of groups and whether the table was large enough again (operators::Folded::report).
   struct Hashed {

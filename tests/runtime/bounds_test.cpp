@@ -362,6 +362,57 @@ void expect_equal_results(BasicType type, const std::vector<int64_t>& elements,
   }
 }
 
+// What is kept is told again for the same arguments only.
+TEST(Bounds, AreKeptForArgumentsOfWhichTheSameIsKnown) {
+  SourceManager sources;
+  DiagnosticSink sink;
+  Timings timings;
+  CompileOptions options;
+  options.target = "sm_86";
+  auto compiled = compile(
+      sources.add("t.hir",
+                  "module m { import Builtin.*; def main() : ? { t:? = @load_table(`t:sym); a:i32 = "
+                  "check_cast(@column_value(t, `a:sym), i32); x:? = @plus(a, 1:i32); m:? = @gt(x, 3:i32); w:? = @where(m); return w; } }"),
+      sources, options, sink, timings);
+  ASSERT_TRUE(compiled) << compiled.error().message << render(sink, sources);
+  const hir::Program& program = compiled->outlined.program;
+  ASSERT_FALSE(compiled->outlined.kernels.empty());
+  const hir::Function& f = program.functions[compiled->outlined.kernels[0].function];
+  std::vector<ItemPtr> inputs;
+  for (size_t i = 0; i < f.parameters.size(); ++i) {
+    inputs.push_back(std::make_shared<Item>());
+    inputs[i]->kind = Item::vector;
+    inputs[i]->type = BasicType::i32;
+  }
+  ASSERT_FALSE(inputs.empty());
+  Item& a = *inputs[0];
+  KeptBounds kept;
+  const auto told = [&](uint64_t elements) {
+    std::vector<std::tuple<int64_t, int64_t, bool>> now, fresh;
+    for (const VariableBounds& v : bounds_in(kept, program, f, elements, inputs)) now.emplace_back(v.bounds.min, v.bounds.max, v.ascending);
+    for (const VariableBounds& v : bounds_in(program, f, elements, inputs)) fresh.emplace_back(v.bounds.min, v.bounds.max, v.ascending);
+    EXPECT_EQ(now, fresh);
+    return now;
+  };
+  a.bounds = {0, 10}, a.capacity = 5;
+  auto before = told(5);
+  EXPECT_EQ(told(5), before);
+  const auto expect_change = [&](uint64_t elements) {
+    auto now = told(elements);
+    EXPECT_NE(now, before);
+    before = std::move(now);
+  };
+  a.bounds.max = 11;
+  expect_change(5);
+  a.bounds.min = -1;
+  expect_change(5);
+  a.ascending = true;
+  expect_change(5);
+  a.capacity = 6;
+  expect_change(5);
+  expect_change(9);
+}
+
 TEST(Bounds, OperatorsSeeWrappedKeys) {
   std::vector<int64_t> letters, bytes;
   for (int i = 0; i < 300; ++i)

@@ -349,10 +349,15 @@ TEST_F(FakeDriver, LaunchPassesTheParameterAreaAndAsksForSharedMemory) {
   ASSERT_TRUE(d.launch(*kernel, {7, 1, 1}, {256, 1, 1}, 0, parameters));
   EXPECT_THAT(calls("cuLaunchKernel"), ElementsAre("cuLaunchKernel:7,1,1/256,1,1/0/40"));
   EXPECT_TRUE(calls("cuFuncSetAttribute").empty());
-  ASSERT_TRUE(d.launch(*kernel, {1, 1, 1}, {64, 1, 1}, 100000, parameters));
-  // Less than 48 KB may be too much, too: what the code declares counts.
+  // Less than 48 KB may be too much, too: what the code declares counts. Asked for once; a kernel that is loaded anew asks anew.
+  for (const uint32_t bytes : {49100, 100000, 49100, 100000})
+    ASSERT_TRUE(d.launch(*kernel, {1, 1, 1}, {64, 1, 1}, bytes, parameters));
+  EXPECT_THAT(calls("cuFuncSetAttribute"), ElementsAre("cuFuncSetAttribute:8,49100", "cuFuncSetAttribute:8,100000"));
+  ASSERT_TRUE(d.unload_module(*module));
+  module = d.load_module(cubin);
+  kernel = d.find_kernel(*module, "main_1");
   ASSERT_TRUE(d.launch(*kernel, {1, 1, 1}, {64, 1, 1}, 49100, parameters));
-  EXPECT_THAT(calls("cuFuncSetAttribute"), ElementsAre("cuFuncSetAttribute:8,100000", "cuFuncSetAttribute:8,49100"));
+  EXPECT_EQ(calls("cuFuncSetAttribute").size(), 3u);
   ASSERT_TRUE(d.unload_module(*module));
 }
 
@@ -362,6 +367,13 @@ TEST_F(FakeDriver, MarksMeasureAndOldOnesAreRefused) {
   device::Device& d = **opened;
   uint32_t a = *d.record_mark(), b = *d.record_mark();
   EXPECT_EQ(*d.elapsed_ns(a, b), 250000u);
+  EXPECT_TRUE(calls("cuEventSynchronize").empty()) << "only where the driver says that the event is still to come";
+  setenv("RNDN_FAKE_CUDA_FAIL", "cuEventElapsedTime:600:1:1", 1);
+  EXPECT_EQ(*d.elapsed_ns(a, b), 250000u);
+  EXPECT_EQ(calls("cuEventSynchronize").size(), 1u);
+  setenv("RNDN_FAKE_CUDA_FAIL", "cuEventElapsedTime:700", 1);
+  EXPECT_FALSE(d.elapsed_ns(a, b));
+  unsetenv("RNDN_FAKE_CUDA_FAIL");
   for (int i = 0; i < 2046; ++i) ASSERT_TRUE(d.record_mark());
   EXPECT_TRUE(d.elapsed_ns(a, b));
   ASSERT_TRUE(d.record_mark());

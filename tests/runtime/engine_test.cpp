@@ -791,6 +791,24 @@ TEST_F(EngineTest, AsksTheDriverForOneLaunchPerRunAndNoCopiesBack) {
   EXPECT_TRUE(log("cuMemcpyDtoHAsync").empty()) << "a scalar result arrives in mapped memory";
   EXPECT_THAT(log("cuMemcpyHtoDAsync"), testing::Contains("cuMemcpyHtoDAsync:4000000"));
 
+  // All calls of a run that comes again: marks around the launch and one to count from; when it began is asked for where a report draws it.
+  auto without_timeline = engine.plan(compiled_, sources_, {.timeline = false}, timings_);
+  ASSERT_TRUE(without_timeline);
+  for (const auto& [measured, questions] : {std::pair{without_timeline->get(), 1u}, {plan->get(), 2u}}) {
+    ASSERT_TRUE(engine.run(*measured, timings_));
+    reset();
+    Timings of_run;
+    ASSERT_TRUE(engine.run(*measured, of_run));
+    EXPECT_EQ(log("cuLaunchKernel").size(), 1u);
+    EXPECT_EQ(log("cuEventRecord").size(), 3u);
+    EXPECT_EQ(log("cuStreamSynchronize").size(), 1u);
+    EXPECT_EQ(log("cuEventElapsedTime").size(), questions);
+    EXPECT_EQ(of_run.device_spans().size(), questions - 1);
+    std::vector<std::string> all = log("cu");
+    std::erase_if(all, [](const std::string& line) { return line == "cuEventCreate"; });
+    EXPECT_EQ(all.size(), 5 + questions);
+  }
+
   // Without the times of kernels: a graph from the third run on.
   auto unmeasured = engine.plan(compiled_, sources_, {.measure_kernels = false}, timings_);
   ASSERT_TRUE(unmeasured);
