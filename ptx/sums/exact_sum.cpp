@@ -58,20 +58,40 @@ ExactSum zero_sum(Builder& b) {
   return {b.constant<F64>(0.0), b.constant<F64>(0.0), b.constant<F64>(0.0)};
 }
 
-void add(Builder& b, const ExactSum& sum, Reg<F64> x, Reg<Pred> when, Errors errors) {
-  if (when.valid()) x = b.selp(x, b.constant<F64>(0.0), when);
+ExactSum sum_of(Builder& b, const ExactSum& sum, Reg<F64> x, Errors errors) {
   const Two high = two_sum(b, sum.high, x), low = two_sum(b, sum.low, high.rest);
-  b.mov(high.sum, sum.high);
-  b.mov(low.sum, sum.low);
   Reg<F64> error = b.abs(low.rest);
   if (errors == Errors::of_many) error = b.max(error, b.constant<F64>(0.0));  // of NaN: 0
-  b.add_rn(sum.error, error, sum.error);
+  return {high.sum, low.sum, b.add_rn(sum.error, error)};
+}
+
+void add(Builder& b, const ExactSum& sum, Reg<F64> x, Reg<Pred> when, Errors errors) {
+  if (when.valid()) x = b.selp(x, b.constant<F64>(0.0), when);
+  const ExactSum both = sum_of(b, sum, x, errors);
+  b.mov(both.high, sum.high);
+  b.mov(both.low, sum.low);
+  b.mov(both.error, sum.error);
+}
+
+namespace {
+
+// x = first + second
+std::pair<Reg<F64>, Reg<F64>> halves_of(Builder& b, Reg<S64> x) {
+  const auto [low, high] = b.unpack(x);
+  return {b.mul_rn(b.cvt<F64>(Builder::as<ptx::S32>(high)), 0x1p32), b.cvt<F64>(low)};
+}
+
+}  // namespace
+
+ExactSum sum_of(Builder& b, const ExactSum& sum, Reg<S64> x) {
+  const auto [high, low] = halves_of(b, x);
+  return sum_of(b, sum_of(b, sum, high), low);
 }
 
 void add(Builder& b, const ExactSum& sum, Reg<S64> x, Reg<Pred> when, Errors errors) {
-  const auto [low, high] = b.unpack(x);
-  add(b, sum, b.mul_rn(b.cvt<F64>(Builder::as<ptx::S32>(high)), 0x1p32), when, errors);
-  add(b, sum, b.cvt<F64>(low), when, errors);
+  const auto [high, low] = halves_of(b, x);
+  add(b, sum, high, when, errors);
+  add(b, sum, low, when, errors);
 }
 
 ExactSum sum_of(Builder& b, const ExactSum& x, const ExactSum& y) {
@@ -121,6 +141,18 @@ Reg<F64> rounded(Builder& b, const ExactSum& sum, Round round, Reg<U64> flags, R
   report(b, counts.valid() ? b.and_(is_unsure, counts) : is_unsure, flags, unsure);
   report(b, counts.valid() ? b.and_(is_infinite, counts) : is_infinite, flags, infinite);
   return b.selp(result, sum.high, is_finite);
+}
+
+Reg<F64> rounded_if_needed(Builder& b, const ExactSum& sum, Round round, Reg<U64> flags, Reg<Pred> counts) {
+  // What is not finite has no error of 0, and is no one double either.
+  Reg<Pred> is_exact = b.setp(Compare::eq, sum.error, 0.0);
+  if (round == Round::odd) is_exact = b.setp(Compare::eq, Combine::and_, sum.low, 0.0, is_exact);
+  Reg<F64> result = b.add_rn(sum.high, sum.low);
+  const ptx::LabelId done = b.label();
+  b.when(is_exact).bra(done);
+  b.mov(rounded(b, sum, round, flags, counts), result);
+  b.bind(done);
+  return result;
 }
 
 }  // namespace rndn::sums

@@ -48,6 +48,8 @@ enum class Errors : uint8_t { of_sum, of_many };
 void add(ptx::Builder& b, const ExactSum& sum, ptx::Reg<ptx::F64> x, ptx::Reg<ptx::Pred> when = {},
          Errors errors = Errors::of_sum);
 ExactSum sum_of(ptx::Builder& b, const ExactSum& x, const ExactSum& y);
+ExactSum sum_of(ptx::Builder& b, const ExactSum& sum, ptx::Reg<ptx::F64> x, Errors errors = Errors::of_sum);
+ExactSum sum_of(ptx::Builder& b, const ExactSum& sum, ptx::Reg<ptx::S64> x);
 // into = x + y, where `when` holds. `into` may be x or y.
 void add(ptx::Builder& b, const ExactSum& x, const ExactSum& y, const ExactSum& into,
          ptx::Reg<ptx::Pred> when = {});
@@ -66,5 +68,8 @@ enum class Round : uint8_t { nearest, odd };
 // Reports to `flags` where `counts` holds (not valid: always).
 ptx::Reg<ptx::F64> rounded(ptx::Builder& b, const ExactSum& sum, Round round,
                            ptx::Reg<ptx::U64> flags, ptx::Reg<ptx::Pred> counts = {});
+// The same, for kernels with many results: of most sums `error` is 0, and those take three instructions and a branch.
+ptx::Reg<ptx::F64> rounded_if_needed(ptx::Builder& b, const ExactSum& sum, Round round, ptx::Reg<ptx::U64> flags,
+                                     ptx::Reg<ptx::Pred> counts = {});
 
 }  // namespace rndn::sums

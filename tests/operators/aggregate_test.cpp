@@ -217,6 +217,60 @@ TEST_P(AggregateTest, RunsAcrossTiles) {
   }
 }
 
+// Runs of many lengths side by side, so that lanes and warps without a start stand between others; all rows of tiles, one less and one more; columns that
+// begin anywhere, which are not loaded in vectors.
+TEST_P(AggregateTest, AscendingRunsOfEveryLength) {
+  Bench bench(GetParam());
+  uint64_t seed = 800;
+  for (const auto& [n, longest] : std::vector<std::pair<size_t, uint64_t>>{
+           {2048, 7}, {2047, 300}, {4096, 40}, {4097, 3000}, {6144, 600}, {6143, 1}, {2048, 5000}, {4096, 300}}) {
+    std::mt19937_64 random(++seed);
+    Column key{.type = seed % 2 ? Type::i32 : Type::i64};
+    for (int64_t run = 0; key.integers.size() < n; run += 1 + static_cast<int64_t>(random() % 3))
+      for (uint64_t left = 1 + random() % longest; left > 0 && key.integers.size() < n; --left)
+        key.integers.push_back(run);
+    const std::vector<Column> values{test::make(Type::f64, Shape::random, n, ++seed),
+                                     test::make(Type::i16, Shape::random, n, ++seed)};
+    const std::vector<Wanted> wanted{{Reduce::sum, 0, Type::f64},
+                                     {Reduce::len, 0, Type::i64},
+                                     {Reduce::max, 1, Type::i16},
+                                     {Reduce::sum, 1, Type::i64}};
+    expect_aggregates(bench, {key}, values, wanted, 0, true);
+    // The same from the second place on, the first one with a key of its own.
+    const auto from_second = [&](const Column& c) {
+      Column longer = c;
+      if (c.is_float())
+        longer.floats.insert(longer.floats.begin(), 0.5);
+      else
+        longer.integers.insert(longer.integers.begin(), -1);
+      Vector v = longer.put(bench);
+      v.data += width(c.type), --v.capacity;
+      return v;
+    };
+    const Vector whole = key.put(bench), shifted = from_second(key);
+    const Vector price = values[0].put(bench), shifted_price = from_second(values[0]);
+    std::vector<std::vector<int64_t>> integers;
+    std::vector<std::vector<double>> sums;
+    for (const auto& [k, v] :
+         std::vector<std::pair<Vector, Vector>>{{whole, price}, {shifted, price}, {whole, shifted_price}}) {
+      Vector by = k;
+      by.ascending = true;
+      const Aggregate asked[] = {{Reduce::sum, v, Type::f64}, {Reduce::len, {}, Type::i64}};
+      auto got = bench.sql->aggregate({&by, 1}, asked, bench.sum_flags.address, *bench.memory);
+      ASSERT_TRUE(got.ok()) << got.error().message;
+      sums.push_back(bench.get<double>(got->results[0]));
+      integers.push_back(bench.get<int64_t>(got->results[1]));
+      integers.push_back(bench.get<int64_t>(got->keys));
+    }
+    for (size_t k = 1; k < 3; ++k) {
+      EXPECT_EQ(sums[k], sums[0]) << n << " rows";
+      EXPECT_EQ(integers[2 * k], integers[0]) << n << " rows";
+      EXPECT_EQ(integers[2 * k + 1], integers[1]) << n << " rows";
+    }
+    if (HasFailure()) return;
+  }
+}
+
 TEST_P(AggregateTest, SeveralKeyColumns) {
   Bench bench(GetParam());
   uint64_t seed = 400;

@@ -1,5 +1,7 @@
 // Counters that repeat exactly: launches, warp instructions and sectors of the sorting operators on the deterministic simulator. Ratchets:
 // they may fall, and are lowered here when they do.
+#include <random>
+
 #include "tests/operators/counting_device.h"
 #include "tests/operators/sort_support.h"
 #include "tests/support/every_case.h"
@@ -87,6 +89,44 @@ TEST(SortCounters, LaunchesInstructionsAndSectors) {
     expect_at_most("order 1000 of 5000", target, 1000, {1, 1, room * (pascal ? 444.9 : 390.3), 0.40}, order(few, 4000));
     expect_at_most("group 1000", target, 1000, {1, 1, room * (pascal ? 599.2 : 507.0), 0.56}, group(few, 0));
     expect_at_most("order 20 of 1000", target, 20, {1, 0, room * (pascal ? 10733 : 8724), 1.40}, order(tiny, 980));
+  }
+}
+
+// Groups of an ascending key: of 1 to 7 rows, as orders have lines, and one of all rows. Columns are loaded in vectors of 16 bytes, half a sector per lane
+// and load; results are stored next to each other.
+TEST(AggregateCounters, InstructionsAndSectors) {
+  constexpr size_t n = 100000;
+  std::mt19937 random(5);
+  Column lines{.type = Type::i32}, one{.type = Type::i32}, price{.type = Type::f64}, day{.type = Type::i32};
+  for (int32_t order = 0; lines.integers.size() < n; ++order)
+    for (uint32_t left = random() % 7 + 1; left > 0 && lines.integers.size() < n; --left)
+      lines.integers.push_back(order);
+  for (size_t i = 0; i < n; ++i) {
+    one.integers.push_back(3);
+    price.floats.push_back(static_cast<double>(random() % 10000000) * 0.01);
+    day.integers.push_back(static_cast<int64_t>(random() % 2500));
+  }
+  for (const char* target : {"sm_90", "sm_61"}) {
+    const auto group = [&](const Column& by, const Column& values, std::initializer_list<Reduce> reductions) {
+      return [&, by, values, reductions = std::vector(reductions)](test::Bench& bench) {
+        Vector key = by.put(bench);
+        key.ascending = true;
+        const Vector vector = values.put(bench);
+        std::vector<Aggregate> wanted;
+        for (const Reduce reduce : reductions) wanted.push_back({reduce, vector, vector.type});
+        ASSERT_TRUE(bench.sql->aggregate({&key, 1}, wanted, bench.sum_flags.address, *bench.memory).ok());
+      };
+    };
+    const bool pascal = std::string(target) == "sm_61";
+    const double room = 1.02;
+    expect_at_most("sums of lines", target, n, {3, 1, room * (pascal ? 99.1 : 85.0), 0.93},
+                   group(lines, price, {Reduce::sum}));
+    expect_at_most("bounds of lines", target, n, {3, 1, room * (pascal ? 57.9 : 49.6), 0.70},
+                   group(lines, day, {Reduce::min, Reduce::max}));
+    expect_at_most("sum of all", target, n, {3, 1, room * (pascal ? 115.6 : 98.4), 0.79},
+                   group(one, price, {Reduce::sum}));
+    expect_at_most("bounds of all", target, n, {3, 1, room * (pascal ? 56.0 : 50.3), 0.54},
+                   group(one, day, {Reduce::min, Reduce::max}));
   }
 }
 

@@ -52,6 +52,7 @@ TEST_P(Sums, OfGroups) {
                                                             {1025, 7, false, true},
                                                             {1025, 300, false, false},
                                                             {5000, 3, true, false},
+                                                            {5000, 900, true, false},
                                                             {5000, 900, false, false}}) {
       if (!sample.has_next()) continue;
       SCOPED_TRACE(fmt::format("{}: {} rows, {} groups, {}", hard.name, n, groups, ascending));

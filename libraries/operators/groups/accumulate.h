@@ -171,6 +171,15 @@ inline void add_to_sum(Builder& b, const Accumulator& a, const sums::ExactSum& s
   }
   sums::add(b, sum, x, when, errors);
 }
+// The sum with that element, in new registers.
+inline sums::ExactSum sum_with(Builder& b, const Accumulator& a, const sums::ExactSum& sum,
+                               const std::vector<Element>& elements, const SumFlags& flags) {
+  const Element& e = elements[a.column];
+  if (e.type == Type::i64) return sums::sum_of(b, sum, Builder::as<S64>(e.u64));
+  Reg<F64> x = held_element<F64>(b, e);
+  if (e.type == Type::f64) sums::note_huge(b, x, flags.huge);
+  return sums::sum_of(b, sum, x);
+}
 // Accumulator k, or all parts of the sum that it begins.
 inline void accumulate(Builder& b, const AggregateShape& shape, size_t k, const Registers& into,
                        const std::vector<Element>& elements, const SumFlags& flags, Reg<ptx::Pred> when) {
@@ -225,8 +234,8 @@ void with_result(Builder& b, const AggregateShape& shape, size_t k, const Regist
   if (!a.completes()) return;
   if (a.sums_floats()) {
     const size_t first = k - a.part;
-    f.template operator()<F64>(first,
-                               sums::rounded(b, sum_of(x, first), a.round, b.ld_param(flags.parameter), counts));
+    f.template operator()<F64>(
+        first, sums::rounded_if_needed(b, sum_of(x, first), a.round, b.ld_param(flags.parameter), counts));
     return;
   }
   with_held(a.held, [&]<class T>() { f.template operator()<T>(k, Reg<T>{x[k]}); });

@@ -281,7 +281,7 @@ Result<Aggregates> aggregate(Library& library, std::span<const Vector> keys, std
     }
   }
   if (!done) {
-    const uint64_t words = segment_words(n, input.shape);
+    const uint64_t words = segment_words(n);
     Sorted sorted;
     if (ascending) {
       sorted = {.keys = keys[0].data, .wide = width(key_type) == 8, .complete = true};

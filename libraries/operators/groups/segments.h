@@ -8,7 +8,7 @@
 namespace rndn::operators {
 
 // Zeroed words that `reduce_runs` needs for n rows.
-uint64_t segment_words(uint64_t n, const AggregateShape& shape);
+uint64_t segment_words(uint64_t n);
 
 // With distinct counts, the rows of a group are sorted by the value that is counted, too: `value` is that part, and the accumulator `row`, which
 // must be there, gets the first rows instead of `first`.
