@@ -354,6 +354,7 @@ struct Emitter {
   std::vector<Lookup> lookups;
   std::vector<Guard> guards;                             // of the loop that is being written
   FlatMap<hir::StatementId, uint32_t> guard_of;  // which of them a step has
+  std::optional<uint32_t> guard_of_items;        // which of them an item has that is only accumulated
   std::vector<Output> outputs;
   std::vector<Accumulator> accumulators;
   std::vector<Reduction> reductions;

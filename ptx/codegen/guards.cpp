@@ -16,6 +16,10 @@
 // Those of stage 0 are evaluated first, the others when a step wants them: for all items of a tile,
 // one register an item. Cost: O(steps x conditions). Left out: kernels of lists; loops over selected
 // elements, where all masks hold; positions of gathers, whose range is checked.
+//
+// Where all that a loop accumulates is selected under the same conditions, and no error counts
+// elsewhere, an item for which a guard of these fails is passed by: of few selected elements, most
+// warps have none.
 #include <algorithm>
 
 #include "ptx/codegen/emitter.h"
@@ -114,6 +118,40 @@ class Finder {
     }
   }
 
+  // The guard outside which no accumulator and no error has a use for an item.
+  std::optional<uint32_t> of_items(const std::vector<Guard>& guards) const {
+    std::vector<Conditions> selected(e_.function.variables.size());  // what holds for all elements of a selection
+    std::optional<Conditions> common;
+    const auto is_used = [&](VariableId v) {
+      const Conditions& of = selected[index(v)];
+      Conditions both;
+      if (common) std::set_intersection(common->begin(), common->end(), of.begin(), of.end(), std::back_inserter(both));
+      common = common ? std::move(both) : of;
+    };
+    for (size_t k = 0; k < e_.steps.size(); ++k) {
+      const Step& s = e_.steps[k];
+      if (s.scalar || s.reduction) continue;
+      const bool selects = s.call && s.builtin == Builtin::compress;
+      if (e_.definitions[index(s.target)] == 1 && (selects || reads_memory(s) || keeps_rows(s)))
+        for (size_t o = 0; o < s.operands.size(); ++o) {
+          if (reads_whole(s, o) || s.operands[o].kind != hir::Operand::variable) continue;
+          Conditions& all = selected[index(s.target)];
+          all = united(all, selected[s.operands[o].id]);
+          if (selects && o == 0) all = united(all, conjuncts(s.operands[o]));
+        }
+      if (wanted_[k] && !early_[k] && can_fail(e_, s)) is_used(s.target);
+    }
+    for (const Accumulator& a : e_.accumulators) is_used(a.argument);
+    std::optional<uint32_t> best;
+    for (uint32_t g = 0; common && g < guards.size(); ++g) {
+      const Conditions& of = guards[g].conditions;
+      if (std::includes(common->begin(), common->end(), of.begin(), of.end()) &&
+          (!best || of.size() > guards[*best].conditions.size()))
+        best = g;
+    }
+    return best;
+  }
+
  private:
   static constexpr size_t none_ = SIZE_MAX;
   struct Known {
@@ -171,12 +209,13 @@ class Finder {
 
   // Element by element, without an error and without a place in memory.
   bool is_map(const Step& s) const {
+    return keeps_rows(s) && !(s.call && (can_fail(e_, s) || hir::needs_math(s.builtin, s.result)));
+  }
+  static bool keeps_rows(const Step& s) {
     if (s.scalar || s.reduction) return false;
     if (!s.call) return true;
     const hir::ShapeRule rule = hir::row(s.builtin).shape_rule;
-    return (rule == hir::ShapeRule::broadcast ||
-            (rule == hir::ShapeRule::argument0 && s.builtin != Builtin::reverse)) &&
-           !can_fail(e_, s) && !hir::needs_math(s.builtin, s.result);
+    return rule == hir::ShapeRule::broadcast || (rule == hir::ShapeRule::argument0 && s.builtin != Builtin::reverse);
   }
   size_t stage_of(const Step& s) const {
     if (!is_map(s) || e_.form(s.target) != Form::element) return none_;
@@ -214,6 +253,7 @@ class Finder {
 void drop_guards(Emitter& e) {
   e.guards.clear();
   e.guard_of = {};
+  e.guard_of_items.reset();
   for (Input& in : e.inputs) in.guard.reset();
 }
 
@@ -225,7 +265,10 @@ void find_guards(Emitter& e, const Marks& wanted, const Marks& early) {
   bool any = false;
   for (size_t k = 0; k < e.steps.size(); ++k) any = any || (wanted[k] && asks(e.steps[k]));
   if (!any) return;
-  Finder(e, wanted, early).find(e.guards, e.guard_of, e.inputs);
+  Finder finder(e, wanted, early);
+  finder.find(e.guards, e.guard_of, e.inputs);
+  // What takes but a few instructions is not worth a branch.
+  if (sums_floats(e) && e.sinks.empty()) e.guard_of_items = finder.of_items(e.guards);
 }
 
 void note_guard(Emitter& e, Guard& g) {

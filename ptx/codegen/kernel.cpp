@@ -458,13 +458,20 @@ void write_items(Emitter& e, const Pass& pass, const Marks& wanted, Reg<U32> pos
   load_items(e);
   for (Output& out : e.outputs) out.items.clear();
   ItemPlan plan = start_items(e, wanted, early);
+  const bool passes_by = e.guard_of_items && pass.accumulates && !pass.scans &&
+                         std::none_of(e.outputs.begin(), e.outputs.end(), [&](const Output& out) {
+                           return pass.takes(out) || out.kind == Output::scattered;
+                         });
   for (e.item = 0; e.item < e.items; ++e.item) {
+    const ptx::LabelId next = passes_by ? e.b.label() : ptx::LabelId{};
+    if (passes_by) e.b.when(e.b.setp(Compare::eq, e.guards[*e.guard_of_items].items[e.item], 0)).bra(next);
     evaluate_item(e, plan);
     if (pass.accumulates) accumulate(e);
     if (pass.accumulates) fold_item(e);
     if (pass.scans) note_selection(e, e.item ? e.b.add(position, e.local_offset(e.item)) : position);
     for (Output& out : e.outputs)
       if (pass.takes(out)) out.items.push_back(storable(e, convert(e, e.values[index(out.variable)], out.type)));
+    if (passes_by) e.b.bind(next);
   }
   if (pass.stores) store_outputs(e);
   drop_guards(e);

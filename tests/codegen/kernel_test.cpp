@@ -404,6 +404,84 @@ TEST(Kernels, GuardedGathersReportPositionsOutOfRange) {
   EXPECT_EQ(codegen::ErrorWord::of(run.error).code, codegen::RuntimeError::index_out_of_range);
 }
 
+// Sums of floats of selected elements: a branch passes by items for which the conditions of all of them fail, and none where anything else counts.
+TEST(Kernels, ItemsThatCountNowhereArePassedBy) {
+  const struct {
+    const char* body;
+    const char* results;
+    bool passed_by;
+  } cases[] = {
+      {"a:? = @gt(x, 0:i64); k:? = @compress(a, y); s:? = @sum(k);", "s", true},
+      {"a:? = @gt(x, 0:i64); k:? = @compress(a, y); w:? = @compress(a, z); v:? = @mul(k, w); s:? = @sum(v); t:? = "
+       "@avg(k); l:? = @len(k);",
+       "s, t, l", true},
+      {"a:? = @gt(x, 0:i64); c:? = @lt(x, 90:i64); m:? = @and(a, c); k:? = @compress(m, y); w:? = @compress(a, z); s:? "
+       "= @sum(k);"
+       "t:? = @max(w);",
+       "s, t", false},
+      // A selection of a selection.
+      {"a:? = @gt(x, 0:i64); k:? = @compress(a, y); w:? = @compress(a, z); c:? = @gt(w, 0.5:f64); v:? = @compress(c, "
+       "k); s:? = @sum(v);"
+       "t:? = @sum(w);",
+       "s, t", true},
+      {"a:? = @gt(x, 0:i64); k:? = @compress(a, y); s:? = @sum(k); t:? = @sum(z);", "s, t", false},
+      {"a:? = @gt(x, 0:i64); c:? = @lt(x, 90:i64); k:? = @compress(a, y); w:? = @compress(c, z); s:? = @sum(k); t:? = "
+       "@sum(w);",
+       "s, t", false},
+      {"a:? = @gt(x, 0:i64); c:? = @lt(x, 90:i64); m:? = @or(a, c); k:? = @compress(m, y); w:? = @compress(a, z); s:? "
+       "= @sum(k); t:? = @sum(w);",
+       "s, t", false},
+      {"a:? = @gt(x, 0:i64); k:? = @compress(a, y); s:? = @sum(k); v:? = @mul(z, 2.0:f64);", "s, v", false},
+  };
+  for (const auto& c : cases) {
+    SCOPED_TRACE(c.body);
+    Generated g;
+    generate(g,
+             columns_program({{"x", BasicType::i64}, {"y", BasicType::f64}, {"z", BasicType::f64}}, c.body, c.results));
+    ASSERT_EQ(g.outlined.kernels.size(), 1u) << g.main();
+    EXPECT_EQ(g.text.find("setp.eq.s32") != std::string::npos, c.passed_by) << g.text;
+    for (uint64_t n : few_sizes)
+      check_program(g, {{"x", column(BasicType::i64, n, 31, Values::tame)},
+                        {"y", column(BasicType::f64, n, 32, Values::tame)},
+                        {"z", column(BasicType::f64, n, 33, Values::tame)}});
+    for (const char* target : {"sm_61", "sm_90"})
+      check_program(g,
+                    {{"x", column(BasicType::i64, 1500, 31, Values::tame)},
+                     {"y", column(BasicType::f64, 1500, 32, Values::tame)},
+                     {"z", column(BasicType::f64, 1500, 33, Values::tame)}},
+                    {.grid = 2, .target = target});
+  }
+}
+
+// What fails for an element that is not selected is the program's error all the same.
+TEST(Kernels, ErrorsOfItemsThatAreNotSelected) {
+  for (const bool selected : {false, true}) {
+    Generated g;
+    generate(g, columns_program(
+                    {{"x", BasicType::i64}, {"p", BasicType::i64}, {"y", BasicType::f64}},
+                    selected ? "a:? = @gt(x, 0:i64); k:? = @compress(a, y); s:? = @sum(k); q:? = @compress(a, p);"
+                               "o:? = @compress(a, x); d:? = @div(o, q); e:? = @sum(d);"
+                             : "a:? = @gt(x, 0:i64); k:? = @compress(a, y); s:? = @sum(k); d:? = @div(x, p);"
+                               "o:? = @compress(a, d); e:? = @sum(o);",
+                    "s, e"));
+    ASSERT_EQ(g.outlined.kernels.size(), 1u) << g.main();
+    EXPECT_EQ(g.text.find("setp.eq.s32") != std::string::npos, selected) << g.text;
+    std::vector<int64_t> x(1500, -1), p(1500, 3);
+    std::vector<double> y(1500, 0.5);
+    p[1100] = 0;
+    for (const int64_t there : {-1, 1}) {
+      x[1100] = there;
+      const KernelRun run = run_kernel(g, 0,
+                                       {{"x", reference::vector_of<int64_t>(BasicType::i64, x)},
+                                        {"p", reference::vector_of<int64_t>(BasicType::i64, p)},
+                                        {"y", reference::vector_of<double>(BasicType::f64, y)}},
+                                       {});
+      const bool fails = codegen::ErrorWord::of(run.error).code == codegen::RuntimeError::division_by_zero;
+      EXPECT_EQ(fails, !selected || there > 0) << selected << there;
+    }
+  }
+}
+
 TEST(Kernels, StoredSelections) {
   for (BasicType a :
        {BasicType::boolean, BasicType::i8, BasicType::i16, BasicType::i32, BasicType::f32, BasicType::f64}) {
