@@ -51,6 +51,7 @@ class MadeTables final : public reference::Tables {
   Result<std::shared_ptr<const data::Column>> column(std::string_view table, std::string_view name) const override {
     return tables_.find(table)->second.find(name)->second;
   }
+  bool is_loaded(std::string_view, std::string_view) const override { return true; }
   Result<std::shared_ptr<const data::Column>> key_column(std::string_view) const override {
     return input_error("there are no keys");
   }
