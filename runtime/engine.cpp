@@ -79,6 +79,7 @@ bool Engine::State::evict() {
     item.translated = item.decoded = nullptr;
     item.rows_by_key = {};
     item.rows_by_key_buffer = nullptr;
+    item.vector_bounds = nullptr;
     uploaded.erase(oldest);
     return true;
   }

@@ -19,6 +19,7 @@
 #include "runtime/compiler/compile.h"
 #include "runtime/device/device.h"
 #include "runtime/memory/column_forms.h"
+#include "runtime/memory/vector_bounds.h"
 #include "runtime/reference/reference.h"
 #include "runtime/report.h"
 
@@ -59,6 +60,8 @@ struct EngineOptions {
   uint64_t hashed_rows = 1 << 17;
   // Slots of the first table for groups whose keys are hashed in a kernel, where nothing says that there are fewer groups.
   uint64_t fold_slots = 1 << 16;
+  // Columns of so many rows or more have bounds of their vectors, by which kernels skip tiles; UINT64_MAX: none has.
+  uint64_t bounded_rows = least_bounded_rows;
   uint64_t longest_vector = data::longest_vector;  // of one kernel; what is longer runs by ranges
   bool cache = true;  // else columns and strings leave the device after each run
   Encode encode = Encode::narrow;  // --encode

@@ -10,12 +10,14 @@
 // Text is 4-byte codes: the runtime sees to it that texts that a kernel compares are codes of one dictionary, where equal codes are equal texts, and
 // that a text which the dictionary lacks is the code 2^32 - 1.
 #pragma once
+#include <algorithm>
 #include <cstdint>
 #include <optional>
 #include <string>
 #include <vector>
 
 #include "frontend/ir.h"
+#include "libraries/base/containers/inline_vector.h"
 #include "libraries/base/errors/result.h"
 #include "libraries/base/report/timing.h"
 #include "outliner/outliner.h"
@@ -32,6 +34,7 @@ enum class ParameterRole : uint8_t {
   input_size,     // u64: address of its size slot (a list: of the number of its cells)
   input_value,    // u64: bits of the one element of kernel parameter `ordinal` (outliner::Kernel::by_value), its words by `part`
   input_offsets,  // u64: address of the offsets of kernel parameter `ordinal`, a list
+  input_bounds,   // u64: address of the bounds of kernel parameter `ordinal`: {least, greatest} of each bounds_rows elements, of bound_bytes(type) each
   output_data,    // u64: address with room for `capacity` elements of kernel result `ordinal`
   output_size,    // u64: address of the result's size slot; the kernel writes it
   lookup,         // u64: word `part` of the table that KernelCode::lookups[ordinal] asks for (ptx/lookup/lookup.h)
@@ -41,6 +44,10 @@ enum class ParameterRole : uint8_t {
   sum_flags,  // u64: address of the flags of sums of floats (ptx/sums/exact_sum.h)
   error,  // u64: address of the error word (docs/decisions.md, 18), see ErrorWord: 0 = none. Of several errors the largest stays
 };
+
+// Elements of which a kernel may be given the least and the greatest (skips.cpp): of every so many of a vector, and for the rest of the largest tile, too.
+inline constexpr uint32_t bounds_rows = 1024, most_bounds_per_tile = 4;
+inline uint32_t bound_bytes(hir::BasicType type) { return std::max(4u, encodings::plain_bytes(type)); }
 
 enum class RuntimeError : uint32_t { none = 0, division_by_zero = 1, index_out_of_range = 2, negative_factorial = 3, requirement = 4 };
 
@@ -92,6 +99,8 @@ struct KernelEncodings {
   enum Table : uint8_t { usual, large, large_and_hot } table = usual;
   // Per look-up 1 + the form of its table (lookup::Form), of fewer than 2^31 rows; 0: it is told at the launch.
   std::vector<uint8_t> lookups;
+  // Per parameter of KernelCode::compared: 1 where its bounds are given.
+  std::vector<uint8_t> bounds;
   bool operator==(const KernelEncodings&) const = default;
 };
 
@@ -135,6 +144,8 @@ struct KernelCode {
     uint64_t large_bytes(uint64_t entries, KernelEncodings::Table table) const;
   };
   std::vector<Sink> sinks;
+  // Parameters by whose bounds tiles may be skipped.
+  InlineVector<uint32_t, 4> compared;
   // Per result (may be shorter): the kernel parameter that the result starts as a copy of, size included (index_a); -1: none.
   std::vector<int32_t> starts_as;
   // Per result (may be shorter): a list result has the cells of this list parameter, whose offsets it shares; -1: no list, or each cell is one element.

@@ -35,6 +35,28 @@ using ptx::Semantics;
 using ptx::ShuffleMode;
 using ptx::VoteMode;
 
+bool find_masks(const Emitter& e, const hir::Operand& o, Masks& found) {
+  if (o.kind != hir::Operand::variable || e.form(o) != Form::selected) return true;
+  const auto step =
+      std::find_if(e.steps.begin(), e.steps.end(), [&](const Step& s) { return index(s.target) == o.id; });
+  if (step == e.steps.end()) return false;
+  const auto add = [&](const hir::Operand& mask) {
+    if (std::none_of(found.begin(), found.end(),
+                     [&](const hir::Operand& m) { return m.kind == mask.kind && m.id == mask.id; }))
+      found.push_back(mask);
+  };
+  if (masks(*step, 0)) {
+    if (!find_masks(e, step->operands[0], found)) return false;
+    add(step->operands[0]);
+    return step->operands.size() < 2 || find_masks(e, step->operands[1], found);
+  }
+  for (size_t k = 0; k < step->operands.size(); ++k)
+    if (!reads_whole(*step, k) && step->operands[k].kind == hir::Operand::variable &&
+        e.form(step->operands[k]) == Form::selected)
+      return find_masks(e, step->operands[k], found);
+  return false;
+}
+
 namespace {
 
 uint32_t segment(const Emitter& e) { return 32 * e.scan_items; }  // elements of a warp per tile
@@ -62,29 +84,6 @@ int64_t place_scans(Emitter& e) {
     at += int64_t{tile(e)} * s.unit;
   }
   return at;
-}
-
-// The masks that select v's elements; false when they cannot be told from the statements.
-bool find_masks(const Emitter& e, const hir::Operand& o, std::vector<hir::Operand>& found) {
-  if (o.kind != hir::Operand::variable || e.form(o) != Form::selected) return true;
-  const auto step =
-      std::find_if(e.steps.begin(), e.steps.end(), [&](const Step& s) { return index(s.target) == o.id; });
-  if (step == e.steps.end()) return false;
-  const auto add = [&](const hir::Operand& mask) {
-    if (std::none_of(found.begin(), found.end(),
-                     [&](const hir::Operand& m) { return m.kind == mask.kind && m.id == mask.id; }))
-      found.push_back(mask);
-  };
-  if (masks(*step, 0)) {
-    if (!find_masks(e, step->operands[0], found)) return false;
-    add(step->operands[0]);
-    return step->operands.size() < 2 || find_masks(e, step->operands[1], found);
-  }
-  for (size_t k = 0; k < step->operands.size(); ++k)
-    if (!reads_whole(*step, k) && step->operands[k].kind == hir::Operand::variable &&
-        e.form(step->operands[k]) == Form::selected)
-      return find_masks(e, step->operands[k], found);
-  return false;
 }
 
 // The variables that are read for all elements, since masks are made of them.

@@ -270,11 +270,13 @@ struct CellReduction {
   std::vector<Store> stores;
 };
 
+using Masks = InlineVector<hir::Operand, 4>;
+
 // The positions of selected elements among all selected ones: one per mask whose selection is stored.
 struct Scan {
   outliner::SizeId size{};  // of the selected vector: equal sizes, equal mask
   std::vector<uint32_t> outputs;
-  std::vector<hir::Operand> masks;  // its elements are those where all of them hold; unused when `evaluate`
+  Masks masks;                      // its elements are those where all of them hold; unused when `evaluate`
   bool evaluate = false;            // the mask is known by evaluating the first output
   Marks wanted, needed;             // by step and by variable: evaluated, read for the selected elements
   // The elements themselves, not their positions, go to shared memory: all that the one output reads is there when the masks are evaluated.
@@ -325,6 +327,22 @@ struct Guard {
   InlineVector<Reg<S32>, 8> items;  // for every item of the tile: 1 where all hold and it is within n, else 0
 };
 
+// When an element of a tile may count (skips.cpp): where a column's element compares so with a scalar, or all or any of others may hold.
+struct Test {
+  enum Kind : uint8_t { compares, all, any } kind = compares;
+  uint32_t parameter = 0;  // of the kernel
+  Builtin builtin{};
+  uint32_t column_at = 0;  // which of its operands is the column's
+  hir::Operand scalar{};   // the other
+  std::vector<Test> parts;
+  bool operator==(const Test& other) const;
+};
+struct TileBounds {
+  uint32_t parameter = 0;  // of the kernel
+  ptx::ParameterOf<U64> data{};
+  Reg<U64> at;  // of the tile's first vector
+};
+
 struct Emitter {
   const outliner::Outlined& outlined;
   const outliner::Kernel& kernel;
@@ -363,6 +381,8 @@ struct Emitter {
   ptx::SharedVariable sink_shared{};
   uint32_t cell_slots = 0;  // accumulators of theirs
   std::vector<Scan> scans;
+  std::optional<Test> test;        // none: no tile is skipped
+  std::vector<TileBounds> bounds;  // that it reads
   FlatMap<std::pair<Rep, int64_t>, RegisterId> constants;  // in registers since the prologue
   ptx::ParameterOf<U64> scratch{}, error{}, sum_flags{};
   bool has_scratch = false, has_error = false;
@@ -593,9 +613,17 @@ inline constexpr uint32_t finished_counter = 0;  // byte offsets of the counters
 inline constexpr uint32_t tile_counter = 8;
 inline constexpr uint32_t scratch_fixed_bytes = 16;
 
+// --- skips.cpp ----------------------------------------------------------------------------------------------------------------
+
+void find_test(Emitter& e);  // after scans and sinks are known: fills KernelCode::compared, test and bounds
+// Past the elements of a tile, or of a warp's part of it, that begin at `first` or lie within one vector with it, if none counts.
+void skip_tile(Emitter& e, Reg<U32> first, uint32_t rows, ptx::LabelId past);
+
 // --- compress.cpp -------------------------------------------------------------------------------------------------------------
 
 void plan_scans(Emitter& e);
+// The masks that select v's elements; false when they cannot be told from the statements.
+bool find_masks(const Emitter& e, const hir::Operand& v, Masks& found);
 void declare_scan_memory(Emitter& e);
 void take_tile(Emitter& e);                          // sets tile_number to the next tile, which may lie beyond n
 Reg<U32> start_scans(Emitter& e);                    // of a tile; the thread's first element in it

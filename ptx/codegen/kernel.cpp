@@ -376,6 +376,8 @@ void declare_parameters(Emitter& e, std::vector<std::pair<ptx::ParameterOf<U64>,
       entry.second = declare(ParameterRole::input_size, k, e.type_of(v), "in_size");
     if (v == e.kernel.geometry_variable && e.kernel.list)
       e.offsets = declare(ParameterRole::input_offsets, k, BasicType::i64, "in_offsets");
+    for (TileBounds& of : e.bounds)
+      if (of.parameter == k) of.data = declare(ParameterRole::input_bounds, k, e.type_of(v), "in_bounds");
   }
   for (size_t l = 0; l < e.lookups.size(); ++l) {
     Lookup& lookup = e.lookups[l];
@@ -514,6 +516,9 @@ void write_loop(Emitter& e, const Pass& pass) {
   // Addresses are made anew for every tile, from parameters: kept over the loop, they would take two registers each.
   e.in_loop = true;
   Reg<U32> begin = b.shl(number, std::countr_zero(tile)), first = b.add(begin, local);
+  const ptx::LabelId past = e.test ? b.label() : none<ptx::LabelId>();
+  CHECK(!e.test || tile <= most_bounds_per_tile * bounds_rows);
+  if (e.test) skip_tile(e, pass.scans ? first : begin, pass.scans ? e.scan_items * e.stride : tile, past);
   e.room = b.sub(Builder::as<S32>(b.min(b.sub(e.n32, begin), tile)), Builder::as<S32>(local));
   for (Input& in : e.inputs)
     if (in.wanted) in.at = place(e, in.type, in.stored, b.ld_param(in.data), first);
@@ -522,6 +527,7 @@ void write_loop(Emitter& e, const Pass& pass) {
   if (positions) e.first_index = b.cvt<U64>(first);
   if (!pass.scans) {
     write_items(e, pass, wanted, {});
+    if (e.test) b.bind(past);
     b.add(number, e.nctaid, number);
     b.when(b.setp(Compare::lt, number, tiles)).bra_uni(loop);
   } else {
@@ -540,6 +546,7 @@ void write_loop(Emitter& e, const Pass& pass) {
       // Within the warp's segment, it is the lane again at the end.
       b.when(b.setp(Compare::ge, b.and_(position, 32 * e.scan_items - 1), part)).bra_uni(next);
     }
+    if (e.test) b.bind(past);
     e.within.clear();
     store_selections(e);
     b.bra_uni(loop);
@@ -725,6 +732,7 @@ Result<KernelCode> generate_kernel(const outliner::Outlined& outlined, uint32_t 
     if (!e.problem.empty()) return refused();
     code.items_per_thread = e.scan_items;
   }
+  find_test(e);
   DataParameters data;
   const bool keeps_state = !e.reductions.empty() || !e.scans.empty() || cells;
   if (keeps_state) {

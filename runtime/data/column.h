@@ -61,6 +61,7 @@ struct Column {
   bool is_foreign_key = false;
   std::string foreign_table;
   std::shared_ptr<Bytes> foreign_rows;
+  bool is_part = false;  // some rows of another column, whose memory it has
 
   template <class T>
   const T* as() const {

@@ -65,6 +65,7 @@ struct Item {
   // A column whose elements are all different: its rows by them, once a kernel asked (run/lookups.cpp).
   operators::Lookup rows_by_key;
   BufferPtr rows_by_key_buffer;
+  BufferPtr vector_bounds;  // of a column (memory/vector_bounds.h), once a kernel asked
   struct Piece {
     std::pair<uint64_t, uint64_t> range;  // first byte from 0, bytes
     ItemPtr item;

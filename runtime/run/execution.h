@@ -112,6 +112,8 @@ class Run {
   Result<void> send(Item& v, const std::byte* from);
   Result<void> send_column(Item& v);
   const ColumnForm& column_form(const Item& v) const;  // of an item that is a column
+  const VectorBounds* bounds_of_vectors(const Item& v) const;  // null: there are none
+  Result<device::Address> bounds_to_device(Item& v);
   Result<ItemPtr> plain(const ItemPtr& v);
   Result<void> size_to_device(Item& v);
   Result<device::Address> size_slot(uint64_t size);

@@ -339,6 +339,11 @@ codegen::KernelEncodings Run::forms_of(const Step& s, std::span<const ItemPtr> i
     key.hashed.push_back(way.key_word);
     if (way.table != codegen::KernelEncodings::usual) key.table = way.table;
   }
+  for (uint32_t k : code.compared)
+    if (inputs[k]->capacity >= plan_.options.bounded_rows && bounds_of_vectors(*inputs[k])) {
+      key.bounds.resize(std::max<size_t>(key.bounds.size(), k + 1));
+      key.bounds[k] = 1;
+    }
   key.lookups = std::move(lookups);
   while (!key.lookups.empty() && key.lookups.back() == 0) key.lookups.pop_back();
   for (std::vector<encodings::Stored>* forms : {&key.parameters, &key.results})
@@ -534,6 +539,11 @@ Result<void> Run::launch(const Step& s) {
   ASSIGN_OR_RETURN(g, geometry(kernel, code, f, inputs, variant->resident_blocks));
   RETURN_IF_ERROR(reserve_scratch(codegen::scratch_bytes(code, g.elements, g.grid)));
 
+  std::vector<device::Address> bounds_at(inputs.size());
+  for (const codegen::KernelParameter& p : code.parameters)
+    if (p.role == codegen::ParameterRole::input_bounds) {
+      ASSIGN_OR_RETURN(bounds_at[p.ordinal], bounds_to_device(*inputs[p.ordinal]));
+    }
   for (bool fits = false; !fits;) {  // the tables of groups are as large as they need to be
     std::vector<uint64_t> parameters;
     bool can_fail = false;
@@ -559,6 +569,7 @@ Result<void> Run::launch(const Step& s) {
           break;
         }
         case codegen::ParameterRole::input_offsets: parameters.push_back(inputs[p.ordinal]->offsets); break;
+        case codegen::ParameterRole::input_bounds: parameters.push_back(bounds_at[p.ordinal]); break;
         case codegen::ParameterRole::output_data: parameters.push_back(data_of(*outputs[p.ordinal])); break;
         case codegen::ParameterRole::output_size: parameters.push_back(outputs[p.ordinal]->size_slot); break;
         case codegen::ParameterRole::lookup: parameters.push_back(tables[p.ordinal][p.part]); break;

@@ -13,6 +13,7 @@
 #include "runtime/memory/device_value.h"
 #include "runtime/plan/plan.h"
 #include "runtime/memory/text_domains.h"
+#include "runtime/memory/vector_bounds.h"
 #include "runtime/data/tables.h"
 
 namespace rndn::runtime {
@@ -124,6 +125,7 @@ struct Engine::State {
   std::map<const data::Column*, ItemPtr> fetched;  // the values of foreign keys
   Encode encode = Encode::narrow;                  // what columns on the device were brought for
   ColumnForms forms;
+  ColumnBounds bounds;
   uint64_t column_bytes = 0;  // Engine::column_bytes
   struct Uploaded {
     ItemPtr item;

@@ -313,6 +313,27 @@ const ColumnForm& Run::column_form(const Item& v) const {
   return engine_.forms.of(v.column, rows_of, plan_.options.encode, engine_.pool);
 }
 
+const VectorBounds* Run::bounds_of_vectors(const Item& v) const {
+  if (v.kind != Item::vector || v.lifetime != Item::of_engine || !v.column || v.foreign_rows || v.type != v.column->type ||
+      v.capacity != v.column->rows)
+    return nullptr;
+  auto scope = timings_.measure(Phase::data, "bounds of vectors");
+  const VectorBounds& found = engine_.bounds.of(v.column, engine_.pool);
+  return found.bytes ? &found : nullptr;
+}
+
+Result<Address> Run::bounds_to_device(Item& v) {
+  if (!v.vector_bounds) {
+    const VectorBounds* bounds = bounds_of_vectors(v);
+    CHECK(bounds, "the code for it was asked for");
+    auto scope = timings_.measure(Phase::transfer, "to device");
+    ASSIGN_OR_RETURN(v.vector_bounds, arena_of(v).send(bounds->bytes->data(), bounds->bytes->size()));
+  }
+  RETURN_IF_ERROR(v.vector_bounds->owner->arrive(*v.vector_bounds));
+  if (recording_) held_.push_back(v.vector_bounds);
+  return v.vector_bounds->address;
+}
+
 // A column, in the form that is chosen for it.
 Result<void> Run::send_column(Item& v) {
   const ColumnForm& form = column_form(v);

@@ -7,6 +7,7 @@
 #include "outliner/explain.h"
 #include "runtime/data/tables.h"
 #include "runtime/engine.h"
+#include "runtime/memory/vector_bounds.h"
 #include "runtime/plan/fallbacks.h"
 #include "runtime/simulator/simulator_device.h"
 
@@ -89,9 +90,12 @@ class Columns {
     }
     const ColumnForm f = form_of(**column, rows_of, encode_, nullptr);
     const hir::BasicType type = element_type(**column, rows_of);
+    std::string reason = f.reason;
+    if (!rows_of && (*column)->rows >= least_bounded_rows)
+      if (const Spanned spanned = spanned_of(**column); !spanned.reason.empty()) reason += "; " + spanned.reason;
     return &known_
                 .try_emplace(name, Known{encodings::find(f.stored).name(), encodings::bits_of(type, f.stored),
-                                         8 * encodings::plain_bytes(type), f.reason})
+                                         8 * encodings::plain_bytes(type), std::move(reason)})
                 .first->second;
   }
 

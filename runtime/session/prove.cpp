@@ -159,6 +159,7 @@ void take_other_path(CompileOptions& compile, EngineOptions& engine) {
   compile.workspace = nullptr;
   compile.forecast = nullptr;
   engine.measure_kernels = engine.graphs = false;
+  engine.bounded_rows = UINT64_MAX;
   engine.allow_fallback = true;
   engine.encode = engine.encode == Encode::plain ? Encode::narrow : Encode::plain;
   engine.like = engine.like == EngineOptions::Like::cpu ? EngineOptions::Like::gpu : EngineOptions::Like::cpu;

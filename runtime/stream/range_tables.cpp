@@ -200,6 +200,7 @@ RangeTables::ColumnPtr RangeTables::cut(std::string_view table, const ColumnPtr&
   if (order_)
     return known.part = sort_texts(pick_rows(*column, std::span(*order_).subspan(first_, rows_)));
   auto made = std::make_shared<Column>(*column);
+  made->is_part = true;
   made->rows = rows_;
   const uint64_t foreign_width =
       column->foreign_rows && column->rows ? column->foreign_rows->size() / column->rows : 4;

@@ -189,6 +189,7 @@ inline KernelRun run_kernel(const Generated& g, size_t k, const Columns& columns
         arguments.push_back(put(offsets.data(), offsets.size() * 8));
         break;
       }
+      case codegen::ParameterRole::input_bounds: ADD_FAILURE() << "bounds are given by engines"; break;
       case codegen::ParameterRole::output_data:
         arguments.push_back(allocate(capacity * device_width(p.type)));
         results[p.ordinal].data = arguments.back();

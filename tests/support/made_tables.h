@@ -43,6 +43,7 @@ class MadeTables final : public reference::Tables {
     c.pad = std::make_shared<data::Bytes>(data::Bytes::of(std::move(pad)));
     add(table, name, std::move(c));
   }
+  void put(const std::string& table, const std::string& name, data::Column column) { add(table, name, std::move(column)); }
   Result<void> open(std::string_view) const override { return {}; }
   Result<std::vector<std::string>> column_names(std::string_view) const override { return std::vector<std::string>{}; }
   Result<uint64_t> rows(std::string_view table) const override {

@@ -1368,10 +1368,10 @@ TEST_F(Cli, ExplainsKernels) {
   EXPECT_THAT(text.out, HasSubstr("reads   28 B per data.lineitem.rows: shipdate, discount, quantity, price"));
   EXPECT_THAT(text.out, HasSubstr("moves   1.7 MB"));
   EXPECT_THAT(text.out, EndsWith("fallbacks to the reference interpreter\n  none\n"));
-  EXPECT_THAT(text.out, HasSubstr("  lineitem.l_shipdate          plain   32 of  32 bits: as the host has it\n"));
+  EXPECT_THAT(text.out, HasSubstr("  lineitem.l_shipdate          plain   32 of  32 bits: as the host has it; tiles of 1024 rows span 100 % of the elements: no skipping\n"));
   Ran packed = run("rndn explain " + queries + "q06.hir --data tpch:0.01 --encode packed");
   EXPECT_THAT(packed.out, HasSubstr("reads   5.75 B per data.lineitem.rows: shipdate, discount, quantity, price"));
-  EXPECT_THAT(packed.out, HasSubstr("  lineitem.l_discount          packed   4 of  64 bits, 16.0 times fewer: decimals with 2 digits, 0 to 0.1\n"));
+  EXPECT_THAT(packed.out, HasSubstr("  lineitem.l_discount          packed   4 of  64 bits, 16.0 times fewer: decimals with 2 digits, 0 to 0.1; tiles of 1024 rows span 100 % of the elements: no skipping\n"));
   EXPECT_EQ(run("rndn explain " + queries + "q06.hir --data tpch:0.01 --encode wide").exit_code, 2);
   EXPECT_THAT(text.out, HasSubstr("by these columns\n  nothing\n"));
   Ran dot = run("rndn explain " + queries + "q06.hir --dot -o graph.dot");
