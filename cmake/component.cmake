@@ -117,32 +117,42 @@ function(component name)
   set_property(GLOBAL APPEND PROPERTY RNDN_COMPONENTS "${name}\t${C_FOLDER}\t${deps}\t${headers}\t${C_ABOUT}")
 endfunction()
 
-# component_test(name [ASIDE] DEPS .. SOURCES .. [LABELS ..] [LINK ..] [TOGETHER ..] [GATE ..] [SLOW ..] [SAMPLED ..]): a GoogleTest program `test_<name>`, its cases
-# registered with CTest, each a process of its own, labelled as LABELS says, else by the name; those of the suites TOGETHER (as --gtest_filter has them), whose set-up
+# component_test(name [ASIDE] DEPS .. SOURCES .. [PROGRAM p SUITES ..] [LABELS ..] [LINK ..] [TOGETHER ..] [GATE ..] [SLOW ..] [SAMPLED ..]): a GoogleTest program
+# `test_<name>`, its cases registered with CTest, each a process of its own, labelled as LABELS says, else by the name; those of the suites TOGETHER (as --gtest_filter has them), whose set-up
 # takes longer than they do, are one process. Those that GATE selects take long for what they prove: their label is `gate`, and `tools/check --quick` leaves them
 # out; those of SLOW are `slow`, which the gate leaves out, too.
 # Tests may try a sample of their cases (tests/support/every_case.h). Slow ones try all, and the slow test `<name>.every_case` is those of SAMPLED with all.
+# Those of one PROGRAM are the program `test_<p>` together, since half of what a small one compiles is what its headers define; SUITES (as --gtest_filter has them) are its own,
+# and the test `<p>.suites` fails where a suite is nobody's.
 # One that is put ASIDE is not built for the gate either: the slow test `<name>.all` builds and runs it.
 # Tests read their data below RNDN_SOURCE_DIR and find the built programs in RNDN_BIN_DIR.
 function(component_test name)
-  cmake_parse_arguments(T "ASIDE" "" "SOURCES;DEPS;LABELS;LINK;TOGETHER;GATE;SLOW;SAMPLED" ${ARGN})
+  cmake_parse_arguments(T "ASIDE" "PROGRAM" "SUITES;SOURCES;DEPS;LABELS;LINK;TOGETHER;GATE;SLOW;SAMPLED" ${ARGN})
   find_package(GTest REQUIRED)
   include(GoogleTest)
-  add_executable(test_${name} ${T_SOURCES})
-  target_link_libraries(test_${name} PRIVATE rndn_options GTest::gtest GTest::gmock GTest::gtest_main ${T_LINK})
-  if("runtime" IN_LIST T_DEPS)
-    precompiled(test_${name} runtime_test ${test_headers} ${CMAKE_SOURCE_DIR}/runtime/engine.h)
-  else()
-    precompiled(test_${name} test ${test_headers})
+  set(program test_${name})
+  if(T_PROGRAM)
+    set(program test_${T_PROGRAM})
   endif()
-  target_compile_definitions(test_${name} PRIVATE $<$<CONFIG:Release>:RNDN_OPTIMIZED>)  # what they test is
-  target_compile_options(test_${name} PRIVATE $<$<CONFIG:Release>:-O0>)  # they compile in 0.6 of the time
+  if(NOT TARGET ${program})
+    add_executable(${program})
+    target_link_libraries(${program} PRIVATE rndn_options GTest::gtest GTest::gmock GTest::gtest_main)
+    if("runtime" IN_LIST T_DEPS)
+      precompiled(${program} runtime_test ${test_headers} ${CMAKE_SOURCE_DIR}/runtime/engine.h)
+    else()
+      precompiled(${program} test ${test_headers})
+    endif()
+    target_compile_definitions(${program} PRIVATE $<$<CONFIG:Release>:RNDN_OPTIMIZED>)  # what they test is
+    target_compile_options(${program} PRIVATE $<$<CONFIG:Release>:-O0>)  # they compile in 0.6 of the time
+    target_compile_definitions(${program} PRIVATE RNDN_SOURCE_DIR="${CMAKE_SOURCE_DIR}" RNDN_BIN_DIR="${CMAKE_BINARY_DIR}/bin")
+  endif()
+  target_sources(${program} PRIVATE ${T_SOURCES})
+  target_link_libraries(${program} PRIVATE ${T_LINK})
   foreach(dep ${T_DEPS})
-    target_link_libraries(test_${name} PRIVATE rndn_${dep})
+    target_link_libraries(${program} PRIVATE rndn_${dep})
   endforeach()
-  target_compile_definitions(test_${name} PRIVATE RNDN_SOURCE_DIR="${CMAKE_SOURCE_DIR}" RNDN_BIN_DIR="${CMAKE_BINARY_DIR}/bin")
   if(T_ASIDE)
-    test_aside(${name}.all test_${name})
+    test_aside(${name}.all ${program})
     return()
   endif()
   if(NOT T_LABELS)
@@ -152,27 +162,45 @@ function(component_test name)
   if(RNDN_SANITIZE)
     set(seconds 1200)
   endif()
+  string(REPLACE ";" ":" suites "${T_SUITES}")
+  if(T_SUITES)
+    set_property(GLOBAL APPEND PROPERTY RNDN_SHARED_PROGRAMS ${program})
+    set_property(GLOBAL APPEND PROPERTY RNDN_SUITES_${program} ${T_SUITES})
+  endif()
   string(REPLACE ";" ":" together "${T_TOGETHER}")
   string(REPLACE ";" ":" gate "${T_GATE}")
   string(REPLACE ";" ":" slow "${T_SLOW}")
-  gtest_discover_tests(test_${name} TEST_PREFIX ${name}. TEST_FILTER -${together}:${gate}:${slow} DISCOVERY_MODE PRE_TEST PROPERTIES LABELS "${T_LABELS}" TIMEOUT ${seconds})
+  gtest_discover_tests(${program} TEST_PREFIX ${name}. TEST_FILTER ${suites}-${together}:${gate}:${slow} TEST_LIST test_${name}_cases DISCOVERY_MODE PRE_TEST PROPERTIES LABELS "${T_LABELS}" TIMEOUT ${seconds})
   if(T_GATE)
-    gtest_discover_tests(test_${name} TEST_PREFIX ${name}. TEST_FILTER ${gate}-${slow} TEST_LIST test_${name}_gate DISCOVERY_MODE PRE_TEST
+    gtest_discover_tests(${program} TEST_PREFIX ${name}. TEST_FILTER ${gate}-${slow} TEST_LIST test_${name}_gate DISCOVERY_MODE PRE_TEST
       PROPERTIES LABELS gate TIMEOUT ${seconds})
   endif()
   if(T_SLOW)
-    gtest_discover_tests(test_${name} TEST_PREFIX ${name}. TEST_FILTER ${slow} TEST_LIST test_${name}_slow DISCOVERY_MODE PRE_TEST
+    gtest_discover_tests(${program} TEST_PREFIX ${name}. TEST_FILTER ${slow} TEST_LIST test_${name}_slow DISCOVERY_MODE PRE_TEST
       PROPERTIES ENVIRONMENT RNDN_EVERY_CASE=1 LABELS slow TIMEOUT 1200)
   endif()
   if(T_SAMPLED)
     string(REPLACE ";" ":" sampled "${T_SAMPLED}")
-    add_test(NAME ${name}.every_case COMMAND test_${name} --gtest_filter=${sampled})
+    add_test(NAME ${name}.every_case COMMAND ${program} --gtest_filter=${sampled})
     set_tests_properties(${name}.every_case PROPERTIES ENVIRONMENT RNDN_EVERY_CASE=1 LABELS slow TIMEOUT 1800)
   endif()
   foreach(suite ${T_TOGETHER})
     string(REPLACE "*" "" suite_name ${suite})
-    add_test(NAME ${name}.${suite_name}all COMMAND test_${name} --gtest_filter=${suite}-${slow})
+    add_test(NAME ${name}.${suite_name}all COMMAND ${program} --gtest_filter=${suite}-${slow})
     set_tests_properties(${name}.${suite_name}all PROPERTIES LABELS "${T_LABELS}" TIMEOUT 600 COST 100)
+  endforeach()
+endfunction()
+
+# For each program of several component_test()s a test that no case of it is left out of all of them.
+function(check_suites)
+  get_property(programs GLOBAL PROPERTY RNDN_SHARED_PROGRAMS)
+  list(REMOVE_DUPLICATES programs)
+  foreach(program ${programs})
+    get_property(suites GLOBAL PROPERTY RNDN_SUITES_${program})
+    string(REPLACE ";" ":" suites "${suites}")
+    string(REPLACE "test_" "" name ${program})
+    add_test(NAME ${name}.suites COMMAND ${program} --gtest_filter=-${suites})
+    set_tests_properties(${name}.suites PROPERTIES LABELS ${name} PASS_REGULAR_EXPRESSION "Running 0 tests")
   endforeach()
 endfunction()
 

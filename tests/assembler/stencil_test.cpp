@@ -5,6 +5,7 @@
 
 #include "tests/assembler/three_ways.h"
 #include "tests/support/corpus.h"
+#include "tests/support/every_case.h"
 
 namespace rndn::assembler::testing::stencil_test {
 namespace {

@@ -11,7 +11,7 @@
 
 #include "runtime/data/sources.h"
 
-namespace rndn::data {
+namespace rndn::data::arrow_test {
 namespace {
 
 using testing::HasSubstr;
@@ -305,4 +305,4 @@ TEST(Arrow, RecordsThatAreWrongAreSaid) {
 }
 
 }  // namespace
-}  // namespace rndn::data
+}  // namespace rndn::data::arrow_test

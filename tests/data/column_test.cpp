@@ -11,7 +11,7 @@
 
 #include "runtime/data/source.h"
 
-namespace rndn::data {
+namespace rndn::data::column_test {
 namespace {
 
 using hir::BasicType;
@@ -151,4 +151,4 @@ TEST(Dictionary, JoinsTheValuesOfParts) {
 }
 
 }  // namespace
-}  // namespace rndn::data
+}  // namespace rndn::data::column_test

@@ -11,7 +11,7 @@
 #include "libraries/base/system/files.h"
 #include "runtime/data/sources.h"
 
-namespace rndn::data {
+namespace rndn::data::csv_files_test {
 namespace {
 
 namespace fs = std::filesystem;
@@ -97,4 +97,4 @@ TEST(CsvFiles, HoldWhatIsExpected) {
 }
 
 }  // namespace
-}  // namespace rndn::data
+}  // namespace rndn::data::csv_files_test

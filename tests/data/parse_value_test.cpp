@@ -14,7 +14,7 @@
 
 #include "frontend/calendar.h"
 
-namespace rndn::data {
+namespace rndn::data::parse_value_test {
 namespace {
 
 using hir::BasicType;
@@ -230,4 +230,4 @@ TEST(ParseValue, DatesInEveryFormat) {
 }
 
 }  // namespace
-}  // namespace rndn::data
+}  // namespace rndn::data::parse_value_test

@@ -2,7 +2,7 @@
 #include "tests/data/random_stream.h"
 #include "tests/support/random_seeds.h"
 
-namespace rndn::data {
+namespace rndn::data::random_arrow_test {
 namespace {
 
 TEST(RandomArrow, StreamsAreReadOrRefused) {
@@ -20,4 +20,4 @@ TEST(RandomArrow, StreamsAreReadOrRefused) {
 }
 
 }  // namespace
-}  // namespace rndn::data
+}  // namespace rndn::data::random_arrow_test

@@ -7,7 +7,7 @@
 #include "ptx/parse.h"
 #include "tests/ptx/reference_ptxas.h"
 
-namespace rndn::ptx {
+namespace rndn::ptx::builder_test {
 namespace {
 
 // ---- compile time. Each concept is first shown to hold for right operands, so that a misspelt expression cannot pass as "refused".
@@ -340,4 +340,4 @@ TEST(Builder, VerifierSeesTheRest) {
 }
 
 }  // namespace
-}  // namespace rndn::ptx
+}  // namespace rndn::ptx::builder_test

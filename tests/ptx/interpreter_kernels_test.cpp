@@ -10,7 +10,7 @@
 #include "ptx/interpreter/interpreter.h"
 #include "ptx/parse.h"
 
-namespace rndn::ptx {
+namespace rndn::ptx::interpreter_kernels_test {
 namespace {
 
 using ::testing::HasSubstr;
@@ -347,4 +347,4 @@ TEST(Kernels, WrongLaunches) {
 }
 
 }  // namespace
-}  // namespace rndn::ptx
+}  // namespace rndn::ptx::interpreter_kernels_test

@@ -6,7 +6,7 @@
 #include "ptx/interpreter/interpreter.h"
 #include "ptx/parse.h"
 
-namespace rndn::ptx {
+namespace rndn::ptx::interpreter_opcodes_test {
 namespace {
 
 // Inputs a, b, c, e are 64-bit slots; each exists as a register of every width: %a16 %a32 %a64 %af (f32) %ad (f64) %ap (predicate: lowest
@@ -511,4 +511,4 @@ TEST(Opcodes, FaultsAreNamed) {
 }
 
 }  // namespace
-}  // namespace rndn::ptx
+}  // namespace rndn::ptx::interpreter_opcodes_test

@@ -10,7 +10,7 @@
 #include "ptx/parse.h"
 #include "tests/ptx/reference_ptxas.h"
 
-namespace rndn::ptx {
+namespace rndn::ptx::parser_test {
 namespace {
 
 using ::testing::HasSubstr;
@@ -793,4 +793,4 @@ TEST(ParserErrors, BytesThatAreNoTextAreNamedOnceAndNotRepeated) {
 }
 
 }  // namespace
-}  // namespace rndn::ptx
+}  // namespace rndn::ptx::parser_test

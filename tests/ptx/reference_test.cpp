@@ -10,7 +10,7 @@
 #include "tests/ptx/reference_ptxas.h"
 #include "tests/support/ptx_rows.h"
 
-namespace rndn::ptx {
+namespace rndn::ptx::reference_test {
 namespace {
 
 using rndn::testing::merged;
@@ -315,4 +315,4 @@ TEST(Rows, ReferenceAssemblerRefusesThemBefore) {
 }
 
 }  // namespace
-}  // namespace rndn::ptx
+}  // namespace rndn::ptx::reference_test

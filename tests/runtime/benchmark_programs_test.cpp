@@ -16,7 +16,7 @@
 #include "tests/support/targets.h"
 #include "tpch/source.h"
 
-namespace rndn::runtime {
+namespace rndn::runtime::benchmark_programs_test {
 namespace {
 
 struct Program {
@@ -250,4 +250,4 @@ INSTANTIATE_TEST_SUITE_P(Ssb, ProgramsOnSimulator,
                          case_name);
 
 }  // namespace
-}  // namespace rndn::runtime
+}  // namespace rndn::runtime::benchmark_programs_test

@@ -24,7 +24,7 @@
 #include "runtime/simulator/simulator_device.h"
 #include "tests/support/status.h"
 
-namespace rndn::runtime {
+namespace rndn::runtime::coverage_test {
 namespace {
 
 using hir::BasicType;
@@ -1022,4 +1022,4 @@ TEST(CoverageOf, EveryBuiltinOfTheDevice) {
 }
 
 }  // namespace
-}  // namespace rndn::runtime
+}  // namespace rndn::runtime::coverage_test

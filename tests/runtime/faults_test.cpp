@@ -18,10 +18,10 @@
 #include "runtime/simulator/simulator_device.h"
 #include "tests/runtime/faulty_device.h"
 
-namespace rndn::runtime {
+namespace rndn::runtime::faults_test {
 namespace {
 
-using test::FaultyDevice, testing::HasSubstr, testing::IsSupersetOf;
+using test::FaultyDevice, ::testing::HasSubstr, ::testing::IsSupersetOf;
 namespace fs = std::filesystem;
 
 // Transfers, kernels with and without errors, look-ups, text that is compared and ordered, groups,
@@ -66,10 +66,10 @@ constexpr const char* quiet = R"(module m { import Builtin.*; def main() : f64 {
   s:f64 = @sum(y);
   return s; } })";
 
-class Faults : public testing::Test {
+class Faults : public ::testing::Test {
  protected:
   void SetUp() override {
-    folder_ = testing::TempDir() + "rndn_faults_" + std::to_string(getpid()) + "/";
+    folder_ = ::testing::TempDir() + "rndn_faults_" + std::to_string(getpid()) + "/";
     fs::create_directories(folder_);
     std::ofstream t(folder_ + "t.csv"), u(folder_ + "u.csv");
     t << "k,a,x\n";
@@ -300,4 +300,4 @@ TEST_F(DriverFaults, OfEveryCallForGood) {
 }
 
 }  // namespace
-}  // namespace rndn::runtime
+}  // namespace rndn::runtime::faults_test

@@ -15,7 +15,7 @@
 #include "runtime/simulator/simulator_device.h"
 #include "tests/support/no_tables.h"
 
-namespace rndn::runtime {
+namespace rndn::runtime::lists_test {
 namespace {
 
 // Functions that the rows apply to cells.
@@ -493,4 +493,4 @@ TEST(Lists, RandomPrograms) {
 }
 
 }  // namespace
-}  // namespace rndn::runtime
+}  // namespace rndn::runtime::lists_test

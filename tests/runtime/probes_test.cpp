@@ -16,11 +16,11 @@
 #include "runtime/simulator/simulator_device.h"
 #include "tests/support/made_tables.h"
 
-namespace rndn::runtime {
+namespace rndn::runtime::probes_test {
 namespace {
 
 using hir::BasicType;
-using test::MadeTables;
+using rndn::test::MadeTables;
 
 // A fact table `f` and the tables around it, and a program that joins them.
 class Star {
@@ -687,4 +687,4 @@ TEST(Probes, KeysOfMoreThan64BitsAreJoinedByTheLibrary) {
 }
 
 }  // namespace
-}  // namespace rndn::runtime
+}  // namespace rndn::runtime::probes_test

@@ -17,7 +17,7 @@
 #include "tests/reference/random_run.h"
 #include "tests/reference/tiny_tables.h"
 
-namespace rndn::runtime {
+namespace rndn::runtime::random_engine_test {
 namespace {
 
 using reference::testing::TinyTables;
@@ -172,4 +172,4 @@ TEST(RandomEngine, AgreesWithTheReferenceInterpreter) {
 }
 
 }  // namespace
-}  // namespace rndn::runtime
+}  // namespace rndn::runtime::random_engine_test

@@ -12,7 +12,7 @@
 #include "tests/runtime/forwarding_device.h"
 #include "tests/runtime/sinks.h"
 
-namespace rndn::runtime {
+namespace rndn::runtime::sink_sums_test {
 namespace {
 
 using namespace sinks;
@@ -528,4 +528,4 @@ TEST(SinkSums, OfEveryType) {
 }
 
 }  // namespace
-}  // namespace rndn::runtime
+}  // namespace rndn::runtime::sink_sums_test

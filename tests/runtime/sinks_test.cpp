@@ -7,7 +7,7 @@
 
 #include "tests/runtime/sinks.h"
 
-namespace rndn::runtime {
+namespace rndn::runtime::sinks_test {
 namespace {
 
 using namespace sinks;
@@ -467,4 +467,4 @@ TEST(Sinks, RandomProgramsWithHashedGroupsGiveWhatTheInterpreterGives) {
 }
 
 }  // namespace
-}  // namespace rndn::runtime
+}  // namespace rndn::runtime::sinks_test

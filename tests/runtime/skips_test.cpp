@@ -26,7 +26,7 @@
 #include "tests/support/made_tables.h"
 #include "tpch/source.h"
 
-namespace rndn::runtime {
+namespace rndn::runtime::skips_test {
 namespace {
 
 using codegen::bounds_rows;
@@ -564,4 +564,4 @@ TEST(VectorBounds, AreKeptWithTheColumnAndDecide) {
 }
 
 }  // namespace
-}  // namespace rndn::runtime
+}  // namespace rndn::runtime::skips_test

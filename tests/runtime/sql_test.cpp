@@ -15,12 +15,12 @@
 #include "tests/data/support.h"
 #include "tpch/source.h"
 
-namespace rndn::runtime {
+namespace rndn::runtime::sql_test {
 namespace {
 
 using sql::TypeId;
-using testing::ElementsAre;
-using testing::HasSubstr;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
 
 std::shared_ptr<data::Source> tpch(const std::string& scale) {
   auto source = tpch::open_source("tpch:" + scale, {.progress = false});
@@ -164,7 +164,7 @@ TEST(SqlCatalog, TakesWhatTheSourceHasChecked) {
   EXPECT_TRUE(t.find("a")->has_nulls);
 }
 
-class Queries : public testing::Test {
+class Queries : public ::testing::Test {
  protected:
   void SetUp() override {
     options_ = planner::Options::of_environment();
@@ -385,4 +385,4 @@ TEST_F(Queries, SayWhatIsWrongWithTheirData) {
 }
 
 }  // namespace
-}  // namespace rndn::runtime
+}  // namespace rndn::runtime::sql_test

@@ -21,10 +21,10 @@
 #include "tests/support/every_case.h"
 #include "tpch/source.h"
 
-namespace rndn::runtime {
+namespace rndn::runtime::streaming_test {
 namespace {
 
-using testing::HasSubstr;
+using ::testing::HasSubstr;
 
 // What a program gives and how much memory of the device it takes.
 struct Ran {
@@ -407,7 +407,7 @@ constexpr Rule rules[] = {
      R"(h:? = @max(y); q:? = @eq(y, h); w:i64 = @where(q); kw:i64 = @index(k, w); return w, kw;)"},
 };
 
-class EveryRule : public testing::TestWithParam<Rule> {};
+class EveryRule : public ::testing::TestWithParam<Rule> {};
 
 TEST_P(EveryRule, GivesTheSameByRanges) {
   static const SmallTables tables;
@@ -441,7 +441,7 @@ TEST_P(EveryRule, GivesTheSameByRanges) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Split, EveryRule, testing::ValuesIn(rules),
+INSTANTIATE_TEST_SUITE_P(Split, EveryRule, ::testing::ValuesIn(rules),
                          [](const auto& info) { return std::string(info.param.name); });
 
 // What a selection leaves is not known before it is made: its result is not as long as all rows unless that is a tenth
@@ -642,11 +642,11 @@ TEST(Streaming, HostWorkIsNamed) {
       "  o:? = @order(l, (1, 0):bool); a:i64 = @index(y, o); b:f64 = @scan_sum(f, none);\n"
       "  c:i64 = @scan_max(z, none); back:i64 = @reverse(z); return a, b, c, back; }} }}",
       columns);
-  EXPECT_THAT(programs.run("t.hir", text, UINT64_MAX).host_work, testing::IsEmpty());
+  EXPECT_THAT(programs.run("t.hir", text, UINT64_MAX).host_work, ::testing::IsEmpty());
   const Ran limited = programs.run("t.hir", text, 150'000);
   EXPECT_EQ(limited.error, "");
   EXPECT_EQ(limited.on_host, "");
-  using testing::Contains, testing::MatchesRegex, testing::StartsWith;
+  using ::testing::Contains, ::testing::MatchesRegex, ::testing::StartsWith;
   EXPECT_THAT(limited.host_work, Contains(MatchesRegex("rows of `.+` put in the order of keys")));
   EXPECT_THAT(limited.host_work, Contains("sums of 32 rows added up: `scan_sum`"));
   EXPECT_THAT(limited.host_work, Contains("values before a range carried on: `scan_max`"));
@@ -867,7 +867,7 @@ std::vector<Query> all_queries() {
   return all;
 }
 
-class EveryQuery : public testing::TestWithParam<Query> {
+class EveryQuery : public ::testing::TestWithParam<Query> {
  protected:
   void SetUp() override {
     options_ = planner::Options::of_environment();
@@ -914,11 +914,11 @@ TEST_P(EveryQuery, TakesAQuarterOfItsMemory) {
   EXPECT_LE(limited.peak, free.peak / 4);
 }
 
-INSTANTIATE_TEST_SUITE_P(Sql, EveryQuery, testing::ValuesIn(all_queries()), [](const auto& info) {
+INSTANTIATE_TEST_SUITE_P(Sql, EveryQuery, ::testing::ValuesIn(all_queries()), [](const auto& info) {
   std::string name = info.param.suite + info.param.name;
   std::replace(name.begin(), name.end(), '.', '_');
   return name;
 });
 
 }  // namespace
-}  // namespace rndn::runtime
+}  // namespace rndn::runtime::streaming_test

@@ -19,7 +19,7 @@
 #include "tests/runtime/forwarding_device.h"
 #include "tests/support/made_tables.h"
 
-namespace rndn::runtime {
+namespace rndn::runtime::streams_test {
 namespace {
 
 std::vector<StreamOrder> all_orders() {
@@ -170,7 +170,7 @@ TEST(Streams, MemoryThatNobodyHadIsNotWaitedFor) {
 
 // Programs on the engine. Each column is read by a kernel of its own, before the next one is sent:
 // of two copies that one kernel reads the wait for the later one would do.
-class Programs : public testing::Test {
+class Programs : public ::testing::Test {
  protected:
   Programs() {
     std::vector<int64_t> numbers(5000), others(3000);
@@ -275,4 +275,4 @@ TEST(Streams, WhatIsQueuedWhenWorkIsCancelledThrowsNothingAndIsFreed) {
 }
 
 }  // namespace
-}  // namespace rndn::runtime
+}  // namespace rndn::runtime::streams_test

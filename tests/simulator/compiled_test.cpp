@@ -7,7 +7,7 @@
 
 #include "tests/simulator/support.h"
 
-namespace rndn::sim {
+namespace rndn::sim::compiled_test {
 namespace {
 
 struct Mode {
@@ -379,4 +379,4 @@ TEST_P(Compiled, CountersRepeat) {
 }
 
 }  // namespace
-}  // namespace rndn::sim
+}  // namespace rndn::sim::compiled_test

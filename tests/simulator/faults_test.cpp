@@ -6,7 +6,7 @@
 #include "assembler/isa/isa.h"
 #include "tests/simulator/support.h"
 
-namespace rndn::sim {
+namespace rndn::sim::faults_test {
 namespace {
 
 struct Outcome {
@@ -111,4 +111,4 @@ TEST_P(Faults, MissingWaitsAndStallsAreNoticed) {
 }
 
 }  // namespace
-}  // namespace rndn::sim
+}  // namespace rndn::sim::faults_test

@@ -11,7 +11,7 @@
 #include "assembler/isa/isa.h"
 #include "tests/simulator/support.h"
 
-namespace rndn::sim {
+namespace rndn::sim::handmade_test {
 namespace {
 
 using isa::Instruction;
@@ -1671,4 +1671,4 @@ TEST(Machine, SharedMemoryOfABlock) {
 }
 
 }  // namespace
-}  // namespace rndn::sim
+}  // namespace rndn::sim::handmade_test

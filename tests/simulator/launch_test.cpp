@@ -3,7 +3,7 @@
 
 #include "tests/simulator/support.h"
 
-namespace rndn::sim {
+namespace rndn::sim::launch_test {
 namespace {
 
 const std::string program = std::string(RNDN_BIN_DIR) + "/rndn-launch";
@@ -51,4 +51,4 @@ TEST(Launch, RunsAKernelOnFiles) {
 }
 
 }  // namespace
-}  // namespace rndn::sim
+}  // namespace rndn::sim::launch_test

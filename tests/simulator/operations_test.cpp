@@ -8,7 +8,7 @@
 
 #include "tests/simulator/support.h"
 
-namespace rndn::sim {
+namespace rndn::sim::operations_test {
 namespace {
 
 // A row: operands are %a %b %c of `type_in`, the result is %d of `type_out`. Both are passed as 64-bit patterns.
@@ -406,4 +406,4 @@ TEST_P(Operations, AgreeWithPlainArithmetic) {
 }
 
 }  // namespace
-}  // namespace rndn::sim
+}  // namespace rndn::sim::operations_test

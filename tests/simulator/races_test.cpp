@@ -5,7 +5,7 @@
 #include "tests/support/corpus.h"
 #include "tests/support/status.h"
 
-namespace rndn::assembler::testing {
+namespace rndn::assembler::testing::races_test {
 namespace {
 
 using rndn::testing::CorpusFile;
@@ -226,4 +226,4 @@ TEST(RaceReports, NameBothSides) {
 }
 
 }  // namespace
-}  // namespace rndn::assembler::testing
+}  // namespace rndn::assembler::testing::races_test

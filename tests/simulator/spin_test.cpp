@@ -3,7 +3,7 @@
 
 #include "tests/simulator/support.h"
 
-namespace rndn::sim {
+namespace rndn::sim::spin_test {
 namespace {
 
 // Block 0 works for a while and then sets a flag; the others wait for it. `poll` is the loop that waits, of label WAIT.
@@ -115,4 +115,4 @@ TEST_P(Spin, WaitingIsCountedApart) {
 }
 
 }  // namespace
-}  // namespace rndn::sim
+}  // namespace rndn::sim::spin_test

@@ -4,7 +4,7 @@
 
 #include "tests/simulator/support.h"
 
-namespace rndn::sim {
+namespace rndn::sim::weak_test {
 namespace {
 
 std::string without(std::string text, const std::string& what) {
@@ -294,4 +294,4 @@ other:
 }
 
 }  // namespace
-}  // namespace rndn::sim
+}  // namespace rndn::sim::weak_test

@@ -7,7 +7,7 @@
 #include "ptx/parse.h"
 #include "tests/simulator/support.h"
 
-namespace rndn::sim {
+namespace rndn::sim::witness_test {
 namespace {
 
 using Words = std::vector<uint32_t>;
@@ -163,4 +163,4 @@ TEST_P(Witness, SimulatorAndInterpreterAgree) {
 }
 
 }  // namespace
-}  // namespace rndn::sim
+}  // namespace rndn::sim::witness_test

@@ -16,7 +16,7 @@
 #include "tests/sql_translate/translated.h"
 #include "tpch/source.h"
 
-namespace rndn::testing {
+namespace rndn::testing::orders_test {
 namespace {
 
 // Every table as long as another: the longest has the rows of the shortest.
@@ -95,4 +95,4 @@ TEST(Orders, OfJoinsChangeNoAnswer) {
 }
 
 }  // namespace
-}  // namespace rndn::testing
+}  // namespace rndn::testing::orders_test

@@ -12,7 +12,7 @@
 #include "tests/support/every_case.h"
 #include "tests/support/random_seeds.h"
 
-namespace rndn::sql {
+namespace rndn::sql::plan_test {
 namespace {
 
 std::string error_of(std::string_view json) {
@@ -247,4 +247,4 @@ TEST(Plan, ChangedPlansGiveAProgramOrAnError) {
 }
 
 }  // namespace
-}  // namespace rndn::sql
+}  // namespace rndn::sql::plan_test

@@ -16,7 +16,7 @@
 #include "libraries/base/system/files.h"
 #include "tests/support/reference_tools.h"
 
-namespace rndn {
+namespace rndn::standalone_test {
 namespace {
 
 using test::reference_tool;
@@ -525,4 +525,4 @@ TEST_F(Standalone, LaunchWritesWhereItIsTold) {
 }
 
 }  // namespace
-}  // namespace rndn
+}  // namespace rndn::standalone_test
