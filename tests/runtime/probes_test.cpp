@@ -319,7 +319,7 @@ TEST(Probes, RandomStarsGiveWhatTheInterpreterGives) {
   constexpr const char* targets[] = {"sm_61", "sm_86", "sm_90", "sm_75", "sm_80", "sm_89"};
   constexpr outliner::Mode modes[] = {outliner::Mode::full, outliner::Mode::flow, outliner::Mode::none};
   const char* seeds = std::getenv("RNDN_RANDOM_SEEDS");
-  const uint64_t number = seeds ? std::strtoull(seeds, nullptr, 10) : 36;
+  const uint64_t number = seeds ? std::strtoull(seeds, nullptr, 10) : 24;
   const char* from = std::getenv("RNDN_RANDOM_FIRST");
   const uint64_t first = from ? std::strtoull(from, nullptr, 10) : 0;
   size_t probing = 0, repeating = 0, plain = 0, many = 0, hashed = 0, outer = 0, masked = 0;

@@ -430,10 +430,10 @@ TEST_P(EveryRule, GivesTheSameByRanges) {
   EXPECT_EQ(in_two.error, "");
   EXPECT_EQ(in_two.on_host, "");
   EXPECT_TRUE(in_two.csv == free.csv) << "in two, " << difference(in_two.csv, free.csv);
-  // By ranges though it fits, of rows as they lie and in the order of keys; in the gate each rule in one of the two ways.
-  const bool in_the_gate = std::strlen(rule.name) % 2;
+  // By ranges though it fits, of rows as they lie and in the order of keys; in the gate a quarter of the rules each in one of the two ways.
+  const size_t in_the_gate = std::strlen(rule.name) % 4;
   for (bool by_keys : {false, true}) {
-    if (!rndn::test::every_case() && by_keys != in_the_gate) continue;
+    if (!rndn::test::every_case() && in_the_gate != by_keys) continue;
     const Ran asked = programs.run("t.hir", text, UINT64_MAX,
                                    {.range_rows = rndn::test::every_case() ? 2000u : 5000u, .ranges_by_keys = by_keys});
     EXPECT_EQ(asked.error, "");
