@@ -20,7 +20,7 @@
 namespace rndn::runtime::sinks {
 
 using hir::BasicType;
-using test::MadeTables;
+using rndn::test::MadeTables;
 
 struct Ran {
   std::string result;
