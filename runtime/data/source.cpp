@@ -68,14 +68,22 @@ Result<std::vector<std::shared_ptr<const Column>>> Source::columns(std::string_v
 }
 
 Result<std::shared_ptr<const Column>> Source::complete_column(std::string_view table, std::string_view name) {
+  {
+    std::lock_guard lock(mutex_);
+    if (const auto of = complete_.find(table); of != complete_.end())
+      if (const auto known = of->second.find(name); known != of->second.end()) return known->second;
+  }
   ASSIGN_OR_RETURN(std::shared_ptr<const Column> found, column(table, name));
   RETURN_IF_ERROR(complete(*found, table, name));
-  if (!found->is_foreign_key || found->foreign_rows) return found;
-  const TableSchema& schema = *this->schema().find(table);  // empty texts are values here
-  const Key key(&schema - this->schema().tables.data(), schema.position(*schema.find(name)));
   std::lock_guard lock(mutex_);
-  RETURN_IF_ERROR(resolve(key.first, key.second, true));
-  return columns_.at(key);
+  if (found->is_foreign_key && !found->foreign_rows) {
+    const TableSchema& schema = *this->schema().find(table);  // empty texts are values here
+    const Key key(&schema - this->schema().tables.data(), schema.position(*schema.find(name)));
+    RETURN_IF_ERROR(resolve(key.first, key.second, true));
+    found = columns_.at(key);
+  }
+  complete_[std::string(table)][std::string(name)] = found;
+  return found;
 }
 
 Result<std::shared_ptr<const Column>> Source::part(std::string_view table, std::string_view name, ColumnPart part,

@@ -150,6 +150,8 @@ class Source {
   std::unique_ptr<TableLoader> loader_;
   mutable std::mutex mutex_;
   std::map<Key, std::shared_ptr<const Column>> columns_;  // as loaded: foreign_rows may be missing
+  // What complete_column has found, by table and column: every run of a program asks for its columns.
+  std::map<std::string, std::map<std::string, std::shared_ptr<const Column>, std::less<>>, std::less<>> complete_;
   std::map<std::tuple<size_t, size_t, hir::BasicType>, std::shared_ptr<const Column>> columns_as_;
   std::map<Key, std::shared_ptr<const Column>> validities_;
   std::map<size_t, uint64_t> rows_;  // by table
