@@ -373,6 +373,29 @@ TEST(Skips, RowsInNoOrderCostNothing) {
   }
 }
 
+// A kernel that reads little has tiles of more than a vector: one of them that counts is enough.
+TEST(Skips, TilesOfTwoVectors) {
+  MadeTables tables;
+  std::vector<int64_t> numbers(7 * bounds_rows + 100);
+  for (size_t i = 0; i < numbers.size(); ++i) numbers[i] = static_cast<int64_t>(i / bounds_rows);
+  tables.put("f", "k", BasicType::i16, numbers);
+  for (int64_t k = -1; k <= 8; ++k) {
+    const std::string text = program(
+        load("k", "i16") + fmt::format("  m:? = @eq(f_k, {}:i16);\n  s:? = @compress(m, f_k);\n  r:? = @len(s);\n", k), {"r"});
+    const auto ran = run_so(text, tables, {});
+    const auto expected = run_on_reference(text, tables);
+    ASSERT_TRUE(ran && expected);
+    EXPECT_EQ(ran->result, *expected) << k;
+    How without;
+    without.engine.bounded_rows = UINT64_MAX;
+    const auto before = run_so(text, tables, without);
+    ASSERT_TRUE(before);
+    const uint64_t tiles = k < 0 || k > 7 ? 0 : 1, rows = k < 6 ? 2 * bounds_rows : bounds_rows + 100;
+    if (tiles == 0) EXPECT_LT(ran->counters.load_sectors, before->counters.load_sectors - 300) << k;
+    if (tiles == 1) EXPECT_GT(ran->counters.load_sectors, rows * 2 / 32) << k << ": the whole tile is read";
+  }
+}
+
 // --- Errors ---
 
 TEST(Skips, ErrorsOfRowsThatDoNotCountAreRaised) {
