@@ -307,6 +307,7 @@ const Case cases[] = {
     {"like", {"sym abcabd", "sym %ab%d%%"}, "bool 1"},
     {"sub_string", {"sym 13-555 1", "i32 1 2"}, "sym 13 1"},
     {"sub_string", {"sym abc ''", "i32 4 2"}, "sym '' ''"},
+    {"sub_string", {"str caf\xc3\xa9 \xe6\x97\xa5", "i32 1 4"}, "str caf\xc3 \xe6\x97\xa5"},  // bytes; SQL's functions take characters
     {"sub_string", {"sym abc", "i32 0 2"}, "error: `sub_string` counts from 1 and takes 0 or more bytes, got (0, 2)"},
     {"str", {"i32 1 2"}, "str (1,2)"},
     {"print", {"f64 1.5"}, "i64 0"},
