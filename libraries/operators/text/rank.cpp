@@ -38,7 +38,7 @@ class Reused final : public Memory {
       if (!p.is_used && p.bytes >= bytes && (!best || p.bytes < best->bytes)) best = &p;
     if (!best) {
       ASSIGN_OR_RETURN(const Address address, from_.temporary(bytes));
-      best = &pieces_.emplace_back(address, bytes, false);
+      best = &pieces_.emplace_back(Piece{address, bytes, false});
     }
     best->is_used = true;
     return best->address;
