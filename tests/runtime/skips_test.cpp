@@ -535,7 +535,7 @@ TEST(VectorBounds, AreWorthItWhereTilesDiffer) {
 class Folder {
  public:
   Folder() {
-    path_ = testing::TempDir() + "rndn_bounds_XXXXXX";
+    path_ = ::testing::TempDir() + "rndn_bounds_XXXXXX";
     if (!mkdtemp(path_.data())) ADD_FAILURE() << "cannot make a folder like " << path_;
   }
   ~Folder() {
