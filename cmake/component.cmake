@@ -17,7 +17,10 @@ include(CheckLinkerFlag)
 find_package(fmt REQUIRED)
 find_package(Threads REQUIRED)
 
-check_linker_flag(CXX -fuse-ld=gold RNDN_HAVE_GOLD)  # links the tests, in two thirds of the time
+check_linker_flag(CXX -fuse-ld=gold RNDN_HAVE_GOLD)  # links the tests, in two thirds of the time, where no other was asked for
+if("${CMAKE_EXE_LINKER_FLAGS} ${CMAKE_CXX_FLAGS}" MATCHES "fuse-ld|flto")
+  set(RNDN_HAVE_GOLD OFF)
+endif()
 
 set(CMAKE_RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/bin)
 set(CMAKE_EXPORT_COMPILE_COMMANDS ON)  # tools/check-clang and editors read them
@@ -134,6 +137,9 @@ function(component_test name)
   find_package(GTest REQUIRED)
   include(GoogleTest)
   set(program test_${name})
+  if(T_PROGRAM AND (T_ASIDE OR NOT T_SUITES))
+    message(FATAL_ERROR "component_test(${name}): a shared program wants SUITES, and is not ASIDE")
+  endif()
   if(T_PROGRAM)
     set(program test_${T_PROGRAM})
   endif()

@@ -80,7 +80,8 @@ class Chains : Editing {
   struct Known {
     Form form;
     ShapeId shape = none<ShapeId>();
-    size_t place = no_place;  // of the statement that gives its only value
+    size_t place = no_place;            // of the statement that gives its only value
+    ShapeId rows_of = none<ShapeId>();  // of what a look-up found: of the vectors that have these rows
   };
   Known& of(VariableId v) { return known_[index(v)]; }
   const Known& of(VariableId v) const { return known_[index(v)]; }
@@ -163,6 +164,7 @@ class Chains : Editing {
     if (!b || s.value != innermost(f, s.value)) return;
     const Operands& operands = f.expressions[s.value].operands;  // there until something is written
     const auto& values = shapes_.statements[id].operands;
+    if (*b == Builtin::gpu_probe) of(v).rows_of = values[1].shape;
     if (*b == Builtin::compress && is_fixed(operands[0]) && is_fixed(operands[1]))
       read_compress(f, id, v, operands, values);
     else if (*b == Builtin::where && is_fixed(operands[0]))
@@ -228,7 +230,9 @@ class Chains : Editing {
     const Form* at = form_of(operands[1]);
     if (!at) return;
     const VariableId w = operands[0].variable_id(), mask = at->mask;
-    if (at->kind == Form::column && !(has(w) && of(w).form.mask == mask)) {
+    // A position that may be out of range is an error also in a row that a later mask leaves out.
+    if (at->kind == Form::column && !is_none(values[0].shape) && of(at->all).rows_of == values[0].shape &&
+        !(has(w) && of(w).form.mask == mask)) {
       note(v, id, {.kind = Form::picked, .mask = mask, .table = w, .at = operands[1].variable_id()});
     } else if (at->kind == Form::position && both_.contains(mask) && values[0].shape == of(mask).shape) {
       leave(*at);
@@ -303,6 +307,7 @@ class Chains : Editing {
     }
     leave(form);
     of(v).form.all = all;
+    of(all).rows_of = of(v).rows_of;
     return all;
   }
 

@@ -126,7 +126,7 @@ std::string flame_chart(const Timings& t) {
   const bool device = !t.device_spans().empty();
   const int rows = 20 * (depth + 1) + (device ? 24 : 0);
   std::string out = fmt::format("<svg viewBox=\"0 0 {} {}\" width=\"100%\">\n", width, rows + 18) +
-                    time_axis(end - begin, width, rows);
+                    time_axis(std::max<uint64_t>(1, end - begin), width, rows);
   const auto box = [&](Phase phase, uint64_t start, uint64_t duration, int y, const std::string& name) {
     double x = (static_cast<double>(start) - static_cast<double>(begin)) * scale,
            w = std::max(0.5, static_cast<double>(duration) * scale);

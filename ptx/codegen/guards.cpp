@@ -42,11 +42,11 @@ class Finder {
  public:
   Finder(const Emitter& e, const Marks& wanted, const Marks& early)
       : e_(e), wanted_(wanted), early_(early), known_(e.function.variables.size()) {
-    // Of what runs in another loop, over selected elements, which evaluates anew what it reads.
+    // Of what runs in another loop, over selected elements, which evaluates anew what it reads; the masks that select them are read here.
     for (size_t k = 0; k < e.steps.size(); ++k)
       if (const Step& s = e.steps[k]; !wanted[k] && !s.scalar && !s.reduction)
-        for (const hir::Operand& o : s.operands)
-          if (o.kind == hir::Operand::variable) ++known_[o.id].elsewhere;
+        for (size_t o = s.call && s.builtin == Builtin::compress ? 1 : 0; o < s.operands.size(); ++o)
+          if (s.operands[o].kind == hir::Operand::variable) ++known_[s.operands[o].id].elsewhere;
     for (const Input& in : e.inputs)
       if (in.wanted) known_[index(in.variable)].stage = 0;
     for (size_t k = 0; k < e.steps.size(); ++k) {
@@ -89,11 +89,14 @@ class Finder {
       const bool gather = s.call && s.builtin == Builtin::index, probe = s.call && s.builtin == Builtin::gpu_probe;
       if (gather || probe)
         if (const auto at = guard(under, early_[k] ? k : none_)) of[s.id] = *at;
+      const size_t reads = early_[k] ? k : known_[t].first;
       if (s.call && ((s.builtin == Builtin::and_ && s.casts.empty()) || s.builtin == Builtin::compress))
         for (size_t o = 0; o < (s.builtin == Builtin::and_ ? 2u : 1u); ++o)
           asked = united(asked, conjuncts(s.operands[o]));
       for (size_t o = 0; o < s.operands.size(); ++o) {
         if (reads_whole(s, o)) continue;
+        if (s.operands[o].kind == hir::Operand::variable)
+          known_[s.operands[o].id].first = std::min(known_[s.operands[o].id].first, reads);
         if (!s.call)
           needs(s.operands[o], under);
         else if (s.builtin == Builtin::and_ && s.casts.empty())
@@ -114,7 +117,7 @@ class Finder {
       const size_t v = index(in.variable);
       if (in.wanted && !conditional[v] && known_[v].readers > 0 && is_read_here_alone(v) && e_.definitions[v] == 1 &&
           e_.form(in.variable) == Form::element)
-        in.guard = guard(known_[v].demand, stage_of(known_[v].demand) <= first_ ? first_ : 0);
+        in.guard = guard(known_[v].demand, std::min(known_[v].first, stage_of(known_[v].demand) <= first_ ? first_ : 0));
     }
   }
 
@@ -157,6 +160,7 @@ class Finder {
   struct Known {
     size_t defined_by = none_;  // step
     size_t stage = none_;       // none_: no condition may follow from it
+    size_t first = none_;       // early step that reads it or what follows from it
     uint32_t readers = 0;       // steps of this loop
     uint32_t elsewhere = 0;     // of others
     Conditions demand;          // under which it is read

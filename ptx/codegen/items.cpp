@@ -92,6 +92,9 @@ InlineVector<uint32_t, 4> guards_before(const Emitter& e, const Step& s) {
     if (std::find(out.begin(), out.end(), guard) == out.end()) out.push_back(guard);
   };
   if (const auto at = e.guard_of.find(s.id); at != e.guard_of.end()) add(at->second);
+  for (const Input& in : e.inputs)
+    for (const hir::Operand& o : s.operands)
+      if (in.guard && o.kind == hir::Operand::variable && o.variable_id() == in.variable) add(*in.guard);
   return out;
 }
 

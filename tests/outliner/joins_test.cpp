@@ -197,6 +197,21 @@ TEST(Joins, SelectionsThatMustComeFirstStay) {
     return q;)");
   EXPECT_THAT(print(fails.outlined.program, true), Not(HasSubstr("both_")));
   EXPECT_THAT(print(fails.outlined.program, true), HasSubstr("@GPU.probe(0:i64, dk, k);"));
+  // Nor where a position that no pair has may be out of range.
+  test::Compiled checks;
+  outline(checks, R"(
+    m:? = @gt(fx, 1.5:f64);
+    k:? = @compress(m, fk);
+    a:? = @compress(m, fl);
+    u:? = @index(dx, a);
+    p:? = @join_index(@eq, dk, k);
+    r:? = @index(p, 1:i64);
+    w:? = @index(u, r);
+    s:? = @sum(w);
+    q:? = @list(s);
+    return q;)");
+  EXPECT_THAT(print(checks.outlined.program, true), Not(HasSubstr("both_")));
+  EXPECT_THAT(print(checks.outlined.program, true), HasSubstr("u:f64 = @index(dx, a);"));
   test::Compiled waits;
   outline(waits, R"(
     m:? = @gt(fx, 1.5:f64);

@@ -3,6 +3,7 @@
  *                                      later ones fail with the code; with :1 only that one
  *   RNDN_FAKE_CUDA_DEVICES=9.0,7.5     compute capabilities of the GPUs (default 9.0; empty: none)
  *   RNDN_FAKE_CUDA_MISSING=name        cuGetProcAddress does not know this function
+ *   RNDN_FAKE_CUDA_LATE=1              cuEventElapsedTime is not ready before cuEventSynchronize
  * fake_cuda_log() returns the calls so far, one per line, each as `name` or `name:what`; fake_cuda_reset() forgets them.
  * fake_cuda_counted() is how many of them the name of RNDN_FAKE_CUDA_FAIL stands for, fake_cuda_failed() the first that failed since then.
  * fake_cuda_held() is how many objects were taken and not asked back. A thread that has no context current gets
@@ -144,12 +145,15 @@ static int f_cuGraphInstantiateWithFlags(void** e, void* g, unsigned long long f
 static int f_cuGraphLaunch(void* e, void* s) { IN_CONTEXT(cuGraphLaunch); ENTER(cuGraphLaunch); return e == &handles[5] && s == &handles[1] ? 0 : 1; }
 static int f_cuGraphDestroy(void* g) { IN_CONTEXT(cuGraphDestroy); hold(-1); ENTER(cuGraphDestroy); return g == &handles[4] ? 0 : 1; }
 static int f_cuGraphExecDestroy(void* e) { IN_CONTEXT(cuGraphExecDestroy); hold(-1); ENTER(cuGraphExecDestroy); return e == &handles[5] ? 0 : 1; }
+static int waited;  /* for an event, since one was asked for */
 static int f_cuEventCreate(void** e, unsigned flags) { IN_CONTEXT(cuEventCreate); (void)flags; ENTER(cuEventCreate); hold(1); *e = malloc(8); return 0; }
 static int f_cuEventDestroy(void* e) { IN_CONTEXT(cuEventDestroy); hold(-1); free(e); ENTER(cuEventDestroy); return 0; }
 static int f_cuEventRecord(void* e, void* s) { IN_CONTEXT(cuEventRecord); ENTER(cuEventRecord); *(unsigned long*)e = ++events; return s == &handles[1] ? 0 : 1; }
-static int f_cuEventSynchronize(void* e) { IN_CONTEXT(cuEventSynchronize); (void)e; ENTER(cuEventSynchronize); return 0; }
+static int f_cuEventSynchronize(void* e) { IN_CONTEXT(cuEventSynchronize); (void)e; waited = 1; ENTER(cuEventSynchronize); return 0; }
 static int f_cuEventElapsedTime(float* ms, void* a, void* b) { IN_CONTEXT(cuEventElapsedTime);
   ENTER(cuEventElapsedTime);
+  if (getenv("RNDN_FAKE_CUDA_LATE") && !waited) return 600;
+  waited = 0;
   *ms = (float)(*(unsigned long*)b - *(unsigned long*)a) * 0.25f;
   return 0;
 }

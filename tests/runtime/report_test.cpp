@@ -163,6 +163,14 @@ std::vector<double> numbers(const std::string& text, const std::string& before, 
   return found;
 }
 
+// A chart of hardly any time has an end.
+TEST(Report, HtmlOfOneShortEvent) {
+  RunReport r = sample(1);
+  r.timings = {};
+  { auto nothing = r.timings.measure(Phase::frontend); }
+  EXPECT_NE(report({&r, 1}, TimeFormat::html).find("</svg>"), std::string::npos);
+}
+
 TEST(Report, HtmlHasAnAxisATotalAndRoomForItsLabels) {
   std::vector<RunReport> runs = {sample(1), sample(2)};
   runs[1].program = "ssb q4.3 joins over a folder";
