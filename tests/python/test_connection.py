@@ -334,8 +334,11 @@ def run_python(text):
     assert done.returncode == 0, done.stderr
 
 
-@pytest.mark.parametrize("order", [["duckdb", "pyarrow", "rndn"], ["rndn", "pyarrow", "duckdb"],
-                                   ["pyarrow", "rndn", "duckdb"]])
+ORDERS = [["rndn", "pyarrow", "duckdb"], ["duckdb", "pyarrow", "rndn"], ["pyarrow", "rndn", "duckdb"]]
+
+
+# RNDN_EVERY_CASE: all of them, as in the slow test python.every_case.
+@pytest.mark.parametrize("order", ORDERS if "RNDN_EVERY_CASE" in os.environ else ORDERS[:1])
 def test_orders_of_imports(order):
     run_python(f"""
         import {order[0]}, {order[1]}, {order[2]}

@@ -426,10 +426,12 @@ TEST_P(EveryRule, GivesTheSameByRanges) {
   EXPECT_TRUE(limited.by_ranges);
   EXPECT_EQ(limited.on_host, "");
   EXPECT_LE(limited.peak, limit);
-  const Ran in_two = programs.run("t.hir", text, UINT64_MAX, {.in_two = true});
-  EXPECT_EQ(in_two.error, "");
-  EXPECT_EQ(in_two.on_host, "");
-  EXPECT_TRUE(in_two.csv == free.csv) << "in two, " << difference(in_two.csv, free.csv);
+  if (rndn::test::every_case() || std::strlen(rule.name) % 2 == 0) {
+    const Ran in_two = programs.run("t.hir", text, UINT64_MAX, {.in_two = true});
+    EXPECT_EQ(in_two.error, "");
+    EXPECT_EQ(in_two.on_host, "");
+    EXPECT_TRUE(in_two.csv == free.csv) << "in two, " << difference(in_two.csv, free.csv);
+  }
   // By ranges though it fits, of rows as they lie and in the order of keys; in the gate a quarter of the rules each in one of the two ways.
   const size_t in_the_gate = std::strlen(rule.name) % 4;
   for (bool by_keys : {false, true}) {

@@ -206,6 +206,7 @@ def main():
     parser.add_argument('--device', default='cpu')
     parser.add_argument('--only', default='', help='families or expressions with this word')
     parser.add_argument('--rows', type=int, default=70)
+    parser.add_argument('--stride', type=int, default=1, help='each n-th expression')
     parser.add_argument('--one', action='store_true', help='a statement for each expression')
     parser.add_argument('--catalog', action='store_true', help="all of DuckDB's functions")
     options = parser.parse_args()
@@ -267,9 +268,13 @@ def main():
             return
         counts['alike'] += len(expressions)
 
+    at = -1
     for name, lines in families:
         kinds = {}
         for line in lines:
+            at += 1
+            if at % options.stride:
+                continue
             word, _, rest = line.partition(' ')
             kind, expression = (word, rest) if word in ('agg', 'fail', 'query') else ('', line)
             if options.only in name or options.only in expression:
