@@ -551,7 +551,9 @@ constexpr void float_rows(Table<N>& t) {
                     FTZ, SAT);
     });
     pairs(M::HMUL2, "HMUL2", 0x032, 4, to_register, [&](const Builder& x, bool sm90) {
-      return x.mods(m(K::Pack, 85, 1, sm90 ? t_bf16 : t_clear), FTZ, FMZ, SAT);
+      if (sm90) return x.mods(m(K::Pack, 85, 1, t_bf16), FTZ, FMZ, SAT);
+      const bool literal = x.f.slots[2].kind == immediate;
+      return x.mods(m(K::HalfFormat, 78, 1, literal ? t_clear : t_half), m(K::Pack, 85, 1, t_clear), FTZ, FMZ, SAT);
     });
     pairs(M::HMNMX2, "HMNMX2", 0x040, 4, to_register, [&](const Builder& x, bool sm90) {
       return x.slot(Ps).mods(m(K::Pack, 85, 1, t_bf16), FTZ, m(K::NaN, 81, 1, t_nan),
@@ -643,16 +645,16 @@ constexpr void float_rows(Table<N>& t) {
                 .fix(24, 8, 255)
                 .slots(Rd, Cb, C)
                 .mods(m(K::Relu, 75, 1, t_relu), m(K::Pack, 76, 1, new_text ? t_merge_89 : t_merge)));
-    // 8-bit floats of sm_90. A half of C (.H1: the upper) goes to the upper half of the result.
+    // 8-bit floats of sm_89 and sm_90. A half of C (.H1: the upper) goes to the upper half of the result.
     for (unsigned form : {1u, 4u, 5u, 6u}) {
-      const Builder b = op(M::F2FP_TO_E8, "F2FP.SATFINITE", 0x03e, L::alu, sm_90)
+      const Builder b = op(M::F2FP_TO_E8, "F2FP.SATFINITE", 0x03e, L::alu, sm_89 | sm_90)
                             .fix(77, 2, 3)
                             .fix(87, 1, 1)
                             .fix(90, 1, 1)
                             .slots(Rd, A);
       t.add(second(b, form, F32).slot(C.half(72)).mods(m(K::Relu, 75, 1, t_relu), m(K::Pack, 76, 1, t_to_e8)));
     }
-    t.add(op(M::F2FP_HALF_TO_E8, "F2FP.SATFINITE", 0x23e, L::alu, sm_90)
+    t.add(op(M::F2FP_HALF_TO_E8, "F2FP.SATFINITE", 0x23e, L::alu, sm_89 | sm_90)
               .fix(24, 8, 255)
               .fix(73, 1, 1)
               .fix(77, 1, 1)
@@ -660,7 +662,7 @@ constexpr void float_rows(Table<N>& t) {
               .fix(90, 1, 1)
               .slots(Rd, B, C.half(72))
               .mods(m(K::Relu, 75, 1, t_relu), m(K::Pack, 76, 1, t_half_to_e8)));
-    t.add(op(M::F2FP_FROM_E8, "F2FP", 0x23e, L::alu, sm_90)
+    t.add(op(M::F2FP_FROM_E8, "F2FP", 0x23e, L::alu, sm_89 | sm_90)
               .fix(24, 8, 255)
               .fix(64, 8, 255)
               .fix(74, 1, 1)
@@ -869,7 +871,7 @@ constexpr void memory_rows(Table<N>& t) {
               .fix(90, 2, 3)
               .slots(memory(40, 24, 64), da)
               .mods(E, RED_OP, EV, TYPE, ORD));
-    // Compare and swap stand in consecutive registers, as in all of ptxas's code; nvdisasm 11.8 takes no RZ for the first.
+    // Compare and swap stand in consecutive registers, as in ptxas 11.8's code (not in all of 12.9's and 13.5's); nvdisasm 11.8 takes no RZ for the first.
     t.add(op(M::ATOMG_CAS, "ATOMG", 0x3a9, L::global_atomic, sm_75)
               .slots(Pd, Ra, at, B.with(Span_::cas).second_half(64))
               .mods(E, CAS_ONLY, EV, m(K::AtomType, 73, 2, t_cas_pair), ORD));

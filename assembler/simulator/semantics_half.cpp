@@ -68,10 +68,8 @@ Status half2(Warp& w, const Op& op, uint32_t mask) {
         r |= double_to_half(v, 3) << 16 * i;
         continue;
       }
-      if (flags & as_f32) {
-        const uint32_t f = canonical(as_bits(static_cast<float>(v)));
-        return flags & sat ? saturate(f) : f;
-      }
+      // A half, widened: ptxas makes it of add.f16 or mul.f16 and cvt.f32.f16 (sm_75).
+      if (flags & as_f32) return canonical(half_to_float(finish(v, flags)));
       r |= finish(v, flags) << 16 * i;
     }
     return r;
@@ -131,7 +129,8 @@ Status hmnmx2(Warp& w, const Op& op, uint32_t mask) {
       uint32_t ha = choose((a[l] & op.a.keep) ^ op.a.flip, op.y & 3, i),
                hb = choose((b[l] & op.b.keep) ^ op.b.flip, op.y >> 2 & 3, i), h;
       if (op.x & ftz) ha = flush_half(ha), hb = flush_half(hb);
-      const uint32_t sign = (choose(a[l] ^ op.a.flip, op.y & 3, i) ^ choose(b[l] ^ op.b.flip, op.y >> 2 & 3, i)) & 0x8000;
+      const uint32_t sign =
+          (choose(a[l] ^ op.a.flip, op.y & 3, i) ^ choose(b[l] ^ op.b.flip, op.y >> 2 & 3, i)) & 0x8000;
       if (op.z & 2) ha &= 0x7fff, hb &= 0x7fff;
       const double x = to_double(ha, op.x), y = to_double(hb, op.x);
       if (x != x || y != y) {

@@ -970,6 +970,23 @@ TEST(Volta, ProductsFlushedToZeroHalf) {
   }
 }
 
+// What ptxas makes of mul.f16 or add.f16 and cvt.f32.f16 for sm_75: the half, widened. Rounded, to even, beyond the largest, below the least normal.
+TEST(Volta, HalvesThatAreWidened) {
+  for (const std::string t : {"sm_75", "sm_80", "sm_86", "sm_89"}) {
+    Code c(t);
+    using M = ModifierKind;
+    c.add(Mnemonic::HMUL2, {R(16), R(8), R(9)}, {{M::HalfFormat, 1}});
+    c.add(Mnemonic::HADD2, {R(17), R(8), R(9)}, {{M::HalfFormat, 1}});
+    c.add(Mnemonic::HMUL2, {R(18), R(8), R(9)}, {{M::HalfFormat, 1}, {M::FTZ, 1}});
+    c.add(Mnemonic::HADD2, {R(19), R(8), R(9)}, {{M::HalfFormat, 1}, {M::SAT, 1}});
+    expect_rows(t, c,
+                {{{0x3c01, 0x3c01, 0}, {0x3f804000, 0x40002000, 0x3f804000, 0x3f800000}},
+                 {{0x6800, 0x3c00, 0}, {0x45000000, 0x45000000, 0x45000000, 0x3f800000}},
+                 {{0x7bff, 0x7bff, 0}, {0x7f800000, 0x7f800000, 0x7f800000, 0x3f800000}},
+                 {{0x0400, 0x3800, 0}, {0x38000000, 0x3f000000, 0, 0x3f000000}}});
+  }
+}
+
 // The product is the middle of two bfloat16 numbers and the addend more than half of a double's last place there: rounded to a double
 // the sum lies past the middle, on the wrong side of it once corrected by one. Worked out with fractions.
 TEST(Volta, FusedBfloatsBesideTheMiddleOfTwo) {
