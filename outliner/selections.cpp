@@ -17,7 +17,7 @@
 // A look-up in a table that follows from what m selects stays, too: all rows would wait for it, the selected ones are few and stored by then.
 // All that `hit` selects is rewritten or nothing: of two vectors that are equally long for different reasons no kernel is made. So a first walk
 // over main, which writes nothing, finds the masks that also select something else.
-// Cost: O(statements log statements). Leaves out: programs with control flow in main, variables with several assignments, conversions.
+// Cost: O(look-ups x statements), and inserting is linear in main. Leaves out: programs with control flow in main, variables with several assignments, conversions.
 #include <map>
 #include <span>
 
