@@ -103,6 +103,44 @@ Result<void> Engine::State::check_device() const {
       .as(Cause::device_lost);
 }
 
+void Engine::State::keep_forms_alone() {
+  std::map<const data::Column*, std::shared_ptr<const data::Column>> now;  // by what it stands for
+  const auto keep = [&](const ItemPtr& item, const std::shared_ptr<const data::Column>& key) {
+    const auto fresh = item && item->column ? forms.in_form_alone(*item->column, key) : nullptr;
+    if (!fresh || !tables.replace(*item->column, fresh)) return;
+    (void)bounds.of(item->column, pool);  // while its elements are there
+    now.emplace(item->column.get(), fresh);
+  };
+  for (const auto& [column, item] : columns)
+    if (item && item->kind == Item::vector) keep(item, nullptr);
+  for (const auto& [column, item] : columns)  // keys that others refer to are done
+    if (item && item->kind == Item::enumeration) {
+      const auto& key = item->parts[0]->column;
+      const auto found = now.find(key.get());
+      keep(item->parts[1], found == now.end() ? key : found->second);
+    }
+  if (now.empty()) return;
+  const std::function<void(Item&)> update = [&](Item& item) {
+    if (const auto found = now.find(item.column.get()); found != now.end()) item.column = found->second;
+    for (const ItemPtr& part : item.parts) update(*part);
+    for (const ItemPtr& other : {item.decoded, item.translated})
+      if (other) update(*other);
+  };
+  for (auto* items : {&columns, &fetched}) {
+    for (const auto& [column, item] : *items)
+      if (item) update(*item);
+    for (const auto& [before, after] : now)
+      if (auto node = items->extract(before)) {
+        node.key() = after.get();
+        items->insert(std::move(node));
+      }
+  }
+  for (const auto& [before, after] : now) {
+    forms.move(before, after);
+    bounds.move(before, after);
+  }
+}
+
 void Engine::State::forget(const data::Column* column) {
   columns.erase(column);
   fetched.erase(column);
@@ -485,6 +523,7 @@ Result<std::vector<Value>> Engine::run_whole(Plan& plan, Timings& timings, std::
       for (KernelReport& r : run.take_library_reports()) kernels->push_back(std::move(r));
     }
   }
+  if (results && p.options.encode == Encode::packed) state_->keep_forms_alone();
   if (!p.options.cache) state_->drop_cache();
   if (!again && !results && results.error().fault == Fault::input && p.compiled.outlined.flattened) {
     // The error may speak of what the outliner made of calls on cells; the program as it was has the right one, or none.

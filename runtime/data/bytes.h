@@ -1,9 +1,13 @@
-// Bytes of a column or vector: on the heap, or in memory that another object owns (a mapped file, a
-// buffer of a caller), which is kept for as long. Moved, never copied. What is on the heap is charged
-// to the work that makes it (libraries/base/system/cancel.h).
+// Bytes of a column or vector: on the heap, in memory that another object owns (a mapped file, a
+// buffer of a caller), which is kept for as long, or still to come: made when somebody first reads
+// them. Moved, never copied. What is on the heap is charged to the work that makes it
+// (libraries/base/system/cancel.h).
 #pragma once
+#include <atomic>
 #include <cstddef>
+#include <functional>
 #include <memory>
+#include <mutex>
 #include <span>
 #include <string>
 #include <string_view>
@@ -31,6 +35,9 @@ class Bytes {
   // `owner` keeps the memory.
   Bytes(std::span<std::byte> borrowed, std::shared_ptr<const void> owner)
       : owner_(std::move(owner)), bytes_(borrowed) {}
+  // `make` is called once, by the thread that reads them first; what it throws leaves them still to come.
+  Bytes(size_t size, std::function<std::shared_ptr<Bytes>()> make)
+      : later_(std::make_shared<Later>(size, std::move(make))) {}
   static Bytes of(std::string text) {
     auto kept = std::make_shared<std::string>(std::move(text));
     Bytes bytes(std::as_writable_bytes(std::span(*kept)), kept);
@@ -44,24 +51,29 @@ class Bytes {
         own_(std::move(other.own_)),
         owner_(std::move(other.owner_)),
         bytes_(std::exchange(other.bytes_, {})),
+        later_(std::move(other.later_)),
         forms_(std::move(other.forms_)) {}
   Bytes& operator=(Bytes&& other) noexcept {
     charge_ = std::move(other.charge_);
     own_ = std::move(other.own_);
     owner_ = std::move(other.owner_);
     bytes_ = std::exchange(other.bytes_, {});
+    later_ = std::move(other.later_);
     forms_ = std::move(other.forms_);
     return *this;
   }
 
-  std::byte* data() { return bytes_.data(); }
-  const std::byte* data() const { return bytes_.data(); }
-  size_t size() const { return bytes_.size(); }
-  bool empty() const { return bytes_.empty(); }
-  std::byte& operator[](size_t i) { return bytes_[i]; }
-  std::byte operator[](size_t i) const { return bytes_[i]; }
-  std::span<const std::byte>::iterator begin() const { return std::span<const std::byte>(bytes_).begin(); }
-  std::span<const std::byte>::iterator end() const { return std::span<const std::byte>(bytes_).end(); }
+  std::byte* data() { return later_ ? later_->bytes().data() : bytes_.data(); }
+  const std::byte* data() const { return later_ ? later_->bytes().data() : bytes_.data(); }
+  size_t size() const { return later_ ? later_->size : bytes_.size(); }
+  bool empty() const { return size() == 0; }
+  // Made when somebody first reads them, which may have been; and whether they are there.
+  bool is_on_demand() const { return later_ != nullptr; }
+  bool are_here() const { return !later_ || later_->here; }
+  std::byte& operator[](size_t i) { return data()[i]; }
+  std::byte operator[](size_t i) const { return data()[i]; }
+  const std::byte* begin() const { return data(); }
+  const std::byte* end() const { return data() + size(); }
   std::string_view text() const { return {reinterpret_cast<const char*>(data()), size()}; }
   bool operator==(const Bytes& other) const { return text() == other.text(); }
   // Of bytes that do not change any more; null: nowhere. A part of them, or a copy, has none of its own.
@@ -69,10 +81,27 @@ class Bytes {
   void keep_forms(FormsKept where) { forms_ = std::make_shared<const FormsKept>(std::move(where)); }
 
  private:
+  struct Later {
+    Later(size_t s, std::function<std::shared_ptr<Bytes>()> m) : size(s), make(std::move(m)) {}
+    Bytes& bytes() {
+      std::call_once(once, [&] {
+        made = make();
+        make = nullptr;
+        here = true;
+      });
+      return *made;
+    }
+    const size_t size;
+    std::once_flag once;
+    std::function<std::shared_ptr<Bytes>()> make;
+    std::shared_ptr<Bytes> made;
+    std::atomic<bool> here = false;
+  };
   MemoryCharge charge_;
   std::vector<std::byte> own_;
   std::shared_ptr<const void> owner_;
   std::span<std::byte> bytes_;
+  std::shared_ptr<Later> later_;  // null: they are here
   std::shared_ptr<const FormsKept> forms_;
 };
 

@@ -171,6 +171,19 @@ std::vector<std::shared_ptr<const Column>> Source::loaded() const {
   return all;
 }
 
+bool Source::replace(const Column& column, const std::shared_ptr<const Column>& with) {
+  std::lock_guard lock(mutex_);
+  bool found = false;
+  const auto in = [&](auto& columns) {
+    for (auto& [key, kept] : columns)
+      if (kept.get() == &column) kept = with, found = true;
+  };
+  in(columns_);
+  in(columns_as_);
+  for (auto& [table, columns] : complete_) in(columns);
+  return found;
+}
+
 Result<void> Source::load(size_t table, std::span<const size_t> positions, const Shown& shown) {
   const TableSchema& schema = this->schema().tables[table];
   std::vector<size_t> wanted(positions.begin(), positions.end()), missing;

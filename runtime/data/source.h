@@ -134,6 +134,8 @@ class Source {
   }
   // All that is in memory.
   std::vector<std::shared_ptr<const Column>> loaded() const;
+  // From now on `with` is given for the column, whose elements it has; who holds the column keeps it. False: it is none of this source.
+  bool replace(const Column& column, const std::shared_ptr<const Column>& with);
   // Where a value stands, for messages; tables and columns are positions in the schema.
   std::string describe(size_t table, size_t column, uint64_t row) {
     std::lock_guard lock(mutex_);

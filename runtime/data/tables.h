@@ -42,6 +42,10 @@ class Tables {
     (void)table, (void)columns;
     return {};
   }
+  // From now on `with` is given for the column: the same elements, kept in another way. False: it is not among those kept here.
+  virtual bool replace(const Column& column, std::shared_ptr<const Column> with) const {
+    return (void)column, (void)with, false;
+  }
 
  private:
   mutable Files files_;
@@ -71,6 +75,9 @@ class SourceTables final : public Tables {
   Result<void> prefetch(std::string_view table, std::span<const std::string> columns) const override;
   bool is_loaded(std::string_view table, std::string_view column) const override {
     return source_->is_loaded(table, column);
+  }
+  bool replace(const Column& column, std::shared_ptr<const Column> with) const override {
+    return source_->replace(column, std::move(with));
   }
 
  private:
@@ -105,6 +112,11 @@ class OverlaidTables final : public Tables {
   }
   Result<void> prefetch(std::string_view table, std::span<const std::string> columns) const override {
     return of(table).prefetch(table, columns);
+  }
+  bool replace(const Column& column, std::shared_ptr<const Column> with) const override {
+    for (const auto& [name, other] : others_)
+      if (other.replace(column, with)) return true;
+    return all_.replace(column, std::move(with));
   }
 
  private:

@@ -181,6 +181,55 @@ std::string said(const data::Column& c, RowsReferred rows_of, const Facts& f) {
   return fmt::format("integers {} to {}", f.min, f.max);
 }
 
+// Fewer bytes are not worth it.
+constexpr size_t least_bytes_to_go = 64 << 10;
+
+bool can_go(const std::shared_ptr<data::Bytes>& bytes) {
+  return bytes && !bytes->is_on_demand() && bytes->size() >= least_bytes_to_go &&
+         !(bytes->forms() && bytes->forms()->is_version);
+}
+
+// Bytes of elements as the host has them, from those in that form.
+std::shared_ptr<data::Bytes> restored_later(hir::BasicType type, uint64_t rows, const Stored& host,
+                                            const Stored& form, std::shared_ptr<const data::Bytes> from) {
+  const encodings::Encoding &to = encodings::find(host), &of = encodings::find(form);
+  const size_t size = to.bytes(type, host, rows);
+  return std::make_shared<data::Bytes>(size, [=, &to, &of] {
+    std::shared_ptr<data::Bytes> bytes = data::zeros(size);
+    const auto piece = [&](size_t k) {
+      const uint64_t first = k * piece_rows, count = std::min(piece_rows, rows - first);
+      const std::byte* stored = from->data() + first * of.bits(type, form) / 8;
+      std::byte* at = bytes->data() + first * to.bits(type, host) / 8;
+      if (host == Stored{}) return of.restore(type, form, stored, count, at);
+      std::vector<std::byte> space(count * encodings::plain_bytes(type));
+      of.restore(type, form, stored, count, space.data());
+      CHECK(to.make(type, host, space.data(), count, at), "elements that the host had in this form");
+    };
+    parallel_for((rows + piece_rows - 1) / piece_rows, piece);
+    return bytes;
+  });
+}
+
+// Values of a foreign key from the rows that it refers to.
+std::shared_ptr<data::Bytes> referred_later(uint64_t rows, uint32_t width, std::shared_ptr<const data::Bytes> numbers,
+                                            std::shared_ptr<const data::Column> key) {
+  return std::make_shared<data::Bytes>(rows * width, [=] {
+    const size_t number_width = numbers->size() / rows;
+    const std::byte *number_bytes = numbers->data(), *values = key->data->data();
+    std::shared_ptr<data::Bytes> bytes = data::zeros(rows * width);
+    std::byte* to = bytes->data();
+    const auto piece = [&](size_t k) {
+      for (uint64_t row = k * piece_rows; row < std::min((k + 1) * piece_rows, rows); ++row) {
+        uint64_t number = 0;
+        std::memcpy(&number, number_bytes + row * number_width, number_width);
+        std::memcpy(to + row * width, values + number * width, width);
+      }
+    };
+    parallel_for((rows + piece_rows - 1) / piece_rows, piece);
+    return bytes;
+  });
+}
+
 }  // namespace
 
 std::optional<Encode> find_encode(std::string_view name) {
@@ -234,6 +283,39 @@ const ColumnForm& ColumnForms::of(const std::shared_ptr<const data::Column>& col
     encoded_ += at->second.form.encoded;
   }
   return at->second.form;
+}
+
+const ColumnForm* ColumnForms::find(const data::Column& column, bool of_rows) const {
+  const auto at = known_.find({&column, of_rows});
+  return at == known_.end() || at->second.column.expired() ? nullptr : &at->second.form;
+}
+
+std::shared_ptr<const data::Column> ColumnForms::in_form_alone(const data::Column& c,
+                                                               const std::shared_ptr<const data::Column>& key) const {
+  const ColumnForm *values = find(c, false), *rows = find(c, true);
+  data::Column out = c;
+  if (values && values->bytes && can_go(c.data))
+    out.data = restored_later(c.type, c.rows, host_form(c, {}), values->stored, values->bytes);
+  if (rows && rows->bytes && can_go(c.foreign_rows))
+    out.foreign_rows =
+        restored_later(hir::BasicType::i64, c.rows, host_form(c, RowsReferred(0)), rows->stored, rows->bytes);
+  if (rows && key && key->data && out.data == c.data && can_go(c.data) && c.foreign_rows && !c.has_nulls() &&
+      c.encoding == data::Encoding::plain && key->encoding == data::Encoding::plain && key->width == c.width)
+    out.data = referred_later(c.rows, c.width, out.foreign_rows, key);
+  if (out.data == c.data && out.foreign_rows == c.foreign_rows) return nullptr;
+  if (out.data != c.data && c.data->forms()) out.data->keep_forms(*c.data->forms());
+  if (out.foreign_rows != c.foreign_rows && c.foreign_rows->forms())
+    out.foreign_rows->keep_forms(*c.foreign_rows->forms());
+  return std::make_shared<const data::Column>(std::move(out));
+}
+
+void ColumnForms::move(const data::Column* from, const std::shared_ptr<const data::Column>& to) {
+  for (const bool of_rows : {false, true})
+    if (auto node = known_.extract({from, of_rows})) {
+      node.key().first = to.get();
+      node.mapped().column = to;
+      known_.insert(std::move(node));
+    }
 }
 
 }  // namespace rndn::runtime

@@ -60,6 +60,13 @@ class ColumnForms {
  public:
   const ColumnForm& of(const std::shared_ptr<const data::Column>& column, RowsReferred rows_of,
                        Encode encode, ThreadPool* pool);
+  // The column with what lies in another form on the device kept in that form alone: the host's own is restored when
+  // somebody reads it. So are the values of a foreign key, from its rows and `key`, the column that it refers to. Null:
+  // nothing would go, since it is small, a file of a cache has it, or the host has asked for it again.
+  std::shared_ptr<const data::Column> in_form_alone(const data::Column& column,
+                                                    const std::shared_ptr<const data::Column>& key) const;
+  // `to` has the elements that `from` had, and its forms.
+  void move(const data::Column* from, const std::shared_ptr<const data::Column>& to);
   // ColumnForm::encoded of all that were asked for.
   uint64_t encoded() const { return encoded_; }
 
@@ -69,6 +76,7 @@ class ColumnForms {
     Encode encode;
     ColumnForm form;
   };
+  const ColumnForm* find(const data::Column& column, bool of_rows) const;
   std::map<std::pair<const data::Column*, bool>, Known> known_;
   uint64_t encoded_ = 0;
 };

@@ -133,4 +133,12 @@ const VectorBounds& ColumnBounds::of(const std::shared_ptr<const data::Column>& 
   return at->second.bounds;
 }
 
+void ColumnBounds::move(const data::Column* from, const std::shared_ptr<const data::Column>& to) {
+  if (auto node = known_.extract(from)) {
+    node.key() = to.get();
+    node.mapped().column = to;
+    known_.insert(std::move(node));
+  }
+}
+
 }  // namespace rndn::runtime

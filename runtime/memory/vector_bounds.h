@@ -39,6 +39,8 @@ VectorBounds vector_bounds_of(const data::Column& column, ThreadPool* pool);
 class ColumnBounds {
  public:
   const VectorBounds& of(const std::shared_ptr<const data::Column>& column, ThreadPool* pool);
+  // `to` has the elements that `from` had, and its bounds.
+  void move(const data::Column* from, const std::shared_ptr<const data::Column>& to);
 
  private:
   struct Known {

@@ -152,6 +152,8 @@ struct Engine::State {
   Result<operators::Operators*> operators_for(const operators::Options& options);
   // Takes the device data of the column that was used longest ago from it, or strings of a domain; false: there are none.
   bool evict();
+  // Columns that lie in bits on the device lie so on the host, too, and nowhere else.
+  void keep_forms_alone();
   // A column that is no more, and what was made of its texts.
   void forget(const data::Column* column);
   void forget_domain(const void* key);
