@@ -2,14 +2,20 @@
 //
 // All columns are filled in one parallel pass over the chunks of the table. Text with few possible values becomes a
 // dictionary: the pass stores the numbers that stand for the words, a second one turns them into codes in the order
-// of the words. Other text is made chunk by chunk and then joined into one pad.
+// of the words. Other text is made chunk by chunk; a chunk's goes to its place in the pad as soon as those before it
+// are made, so that the pad is in the order of rows.
 //
-// Cost: O(rows) per column; memory: the columns, and for text of many values the pad a second time while it is joined.
+// Cost: O(rows) per column; memory: the columns, and the texts of a few chunks per thread.
+#include <sys/mman.h>
 #include <unistd.h>
 
+#include <cstring>
 #include <limits>
+#include <map>
+#include <mutex>
 #include <new>
 
+#include "libraries/base/containers/huge_pages.h"
 #include "libraries/base/errors/diagnostic.h"
 #include "libraries/base/report/progress.h"
 #include "runtime/data/schema.h"
@@ -62,12 +68,70 @@ std::vector<uint64_t> first_rows(const TableRecipe& table, unsigned threads) {
   return first;
 }
 
+// Texts of chunks one behind the other, in the order of the chunks, which come in any.
+class Pad {
+ public:
+  // Addresses for texts of the greatest length; the system gives memory for what is written.
+  explicit Pad(uint64_t rows) : size_(std::max<uint64_t>(rows * Chunk::longest_text, 1)) {
+    void* memory =
+        mmap(nullptr, size_, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    if (memory == MAP_FAILED) throw std::bad_alloc();
+    memory_ = static_cast<char*>(memory);
+    prefer_huge_pages(memory_, size_);
+  }
+  ~Pad() {
+    if (memory_) munmap(memory_, size_);
+  }
+  Pad(const Pad&) = delete;
+
+  // `words` are those of the chunk's rows, with offsets from the begin of its text.
+  void add(uint64_t chunk, std::string text, std::span<uint64_t> words) {
+    std::vector<Piece> ready;
+    {
+      std::lock_guard lock(mutex_);
+      waiting_.emplace(chunk, Piece{std::move(text), words});
+      for (auto at = waiting_.begin(); at != waiting_.end() && at->first == next_; at = waiting_.erase(at), ++next_) {
+        ready.push_back(std::move(at->second));
+        ready.back().at = used_;
+        used_ += ready.back().text.size();
+      }
+    }
+    for (const Piece& piece : ready) {
+      std::memcpy(memory_ + piece.at, piece.text.data(), piece.text.size());
+      for (uint64_t& word : piece.words) word += piece.at << 24;
+    }
+  }
+
+  // The texts of all chunks.
+  std::shared_ptr<data::Bytes> take() {
+    const uint64_t page = static_cast<uint64_t>(sysconf(_SC_PAGESIZE));
+    const uint64_t kept = std::max(page, (used_ + page - 1) / page * page);
+    if (kept < size_) munmap(memory_ + kept, size_ - kept);
+    size_ = std::min(size_, kept);
+    auto charge = std::make_shared<MemoryCharge>(size_);
+    const std::shared_ptr<const void> owner(memory_, [size = size_, charge](void* m) { munmap(m, size); });
+    return std::make_shared<data::Bytes>(
+        std::span(reinterpret_cast<std::byte*>(std::exchange(memory_, nullptr)), used_), owner);
+  }
+
+ private:
+  struct Piece {
+    std::string text;
+    std::span<uint64_t> words;
+    uint64_t at = 0;
+  };
+  uint64_t size_, used_ = 0, next_ = 0;
+  char* memory_ = nullptr;
+  std::mutex mutex_;
+  std::map<uint64_t, Piece> waiting_;  // for chunks before them
+};
+
 // A column on its way.
 struct Target {
   const Recipe* recipe;
   Column column;
-  std::vector<uint8_t> seen;        // dictionary: which numbers occur
-  std::vector<std::string> pieces;  // text: the pad, by chunk
+  std::vector<uint8_t> seen;  // dictionary: which numbers occur
+  std::unique_ptr<Pad> pad;   // text
 
   template <class T>
   T* out() {
@@ -90,14 +154,15 @@ struct Target {
   }
 
   void store_text(const Chunk& chunk, std::span<const int64_t> values, uint64_t at, uint64_t number) {
-    std::string& piece = pieces[number];
     uint64_t* to = out<uint64_t>() + at;
+    std::string text;
     char buffer[Chunk::longest_text];
     for (size_t i = 0; i < values.size(); ++i) {
       size_t length = recipe->write_text(chunk, values[i], buffer) - buffer;
-      to[i] = piece.size() << 24 | length;  // the offset is within the piece so far
-      piece.append(buffer, length);
+      to[i] = text.size() << 24 | length;  // the offset is within the chunk's text so far
+      text.append(buffer, length);
     }
+    pad->add(number, std::move(text), {to, values.size()});
   }
 
   void fill(Chunk& chunk, uint64_t number, uint64_t at) {
@@ -154,28 +219,6 @@ struct Target {
       recode(out<uint32_t>());
     seen = {};
   }
-
-  void finish_text(std::span<const uint64_t> first_rows, unsigned threads) {
-    std::vector<uint64_t> starts;
-    uint64_t total = 0;
-    for (const std::string& piece : pieces) {
-      starts.push_back(total);
-      total += piece.size();
-    }
-    std::string pad;
-    pad.reserve(total);
-    for (std::string& piece : pieces) {
-      pad.append(piece);
-      piece = std::string();
-    }
-    column.pad = std::make_shared<data::Bytes>(data::Bytes::of(std::move(pad)));
-    uint64_t* words = out<uint64_t>();
-    auto shift = [&](size_t chunk) {
-      for (uint64_t row = first_rows[chunk]; row < first_rows[chunk + 1]; ++row) words[row] += starts[chunk] << 24;
-    };
-    parallel_for(pieces.size(), shift, threads);
-    pieces = {};
-  }
 };
 
 Result<std::vector<Column>> make(const TableRecipe& table, unsigned threads, bool progress) {
@@ -186,7 +229,7 @@ Result<std::vector<Column>> make(const TableRecipe& table, unsigned threads, boo
 
   auto bytes_per_row = [](const Target& t) -> uint64_t {
     if (t.recipe->range) return data::code_width(t.recipe->range);
-    if (hir::is_text(t.recipe->schema->type)) return 8 + 2 * 40;  // a typical text, twice while the pad is joined
+    if (hir::is_text(t.recipe->schema->type)) return 8 + 40;  // a typical text
     return data::plain_width(t.recipe->schema->type) + (t.recipe->schema->is_foreign_key() ? 4 : 0);
   };
   double needed = 0;
@@ -212,7 +255,7 @@ Result<std::vector<Column>> make(const TableRecipe& table, unsigned threads, boo
     Encoding encoding = range ? Encoding::dictionary : hir::is_text(schema.type) ? Encoding::text : Encoding::plain;
     target.column = data::make_column(schema.type, rows, encoding, range ? data::code_width(range) : 0);
     target.seen.assign(range, 0);
-    if (encoding == Encoding::text) target.pieces.resize(first.size() - 1);
+    if (encoding == Encoding::text) target.pad = std::make_unique<Pad>(rows);
     if (schema.is_foreign_key()) {
       target.column.is_foreign_key = true;
       target.column.foreign_table = schema.foreign_table;
@@ -241,7 +284,7 @@ Result<std::vector<Column>> make(const TableRecipe& table, unsigned threads, boo
   std::vector<Column> columns;
   for (Target& target : targets) {
     if (target.recipe->range) target.finish_dictionary(words, threads);
-    if (target.column.encoding == Encoding::text) target.finish_text(first, threads);
+    if (target.column.encoding == Encoding::text) target.column.pad = target.pad->take();
     data::compute_statistics(target.column, threads);
     columns.push_back(std::move(target.column));
   }

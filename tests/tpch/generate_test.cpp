@@ -330,7 +330,7 @@ TEST(Errors, UnknownNamesAndScales) {
   EXPECT_EQ(message(Table::orders, {"o_orderkey"}, 358),
             "table `orders` at scale 358 has order keys beyond 32 bits; the largest scale factor for it is 357");
   EXPECT_THAT(message(Table::partsupp, {"ps_comment"}, 29999),
-              HasSubstr("1 columns of table `partsupp` at scale 29999 need 2111"));
+              HasSubstr("1 columns of table `partsupp` at scale 29999 need 1152"));
   EXPECT_EQ(write_table(Table::region, -1, "/nowhere", 1, false).error().message,
             "the TPC-H scale factor must be above 0, got -1");
 }
