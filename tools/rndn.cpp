@@ -1,11 +1,10 @@
-// rndn: compiles and runs HorseIR programs. The commands are in rndn_*.cpp, the flags that they share in rndn_flags.cpp.
+// The command line of rndn, which compiles and runs HorseIR programs. The commands are in rndn_*.cpp, the flags that they share in rndn_flags.cpp.
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <cstdio>
 #include <sstream>
 
 #include "assembler/isa/isa.h"
-#include "libraries/base/errors/guarded_main.h"
 #include "libraries/base/report/version.h"
 #include "libraries/base/system/files.h"
 #include "libraries/base/system/interrupt.h"
@@ -58,8 +57,9 @@ std::string unknown_argument(const CLI::App& program, int argc, char** argv) {
   return {};
 }
 
-int run(int argc, char** argv) {
-  using namespace rndn;
+}  // namespace
+
+int rndn::tools::run_command_line(int argc, char** argv) {
   CLI::App program(
       "Compiles SQL queries and HorseIR programs for NVIDIA GPUs and runs them: on a GPU, on the SASS simulator, or on the reference "
       "interpreter.",
@@ -127,7 +127,3 @@ int run(int argc, char** argv) {
   }
   return static_cast<int>(Fault::usage);
 }
-
-}  // namespace
-
-int main(int argc, char** argv) { return rndn::guarded_main(run, argc, argv); }

@@ -131,6 +131,8 @@ struct Command {
   CLI::App* app = nullptr;
   CancelToken* interrupts = nullptr;  // of Ctrl-C: what executes is within it
 };
+int run_command_line(int argc, char** argv);  // of rndn_main.cpp: the exit code
+
 std::unique_ptr<Command> run_command(CLI::App& program);
 std::unique_ptr<Command> sql_command(CLI::App& program);
 std::unique_ptr<Command> check_command(CLI::App& program);
