@@ -208,7 +208,7 @@ TEST(Plan, DamagedPlansGiveAPlanOrAnError) {
         words.emplace_back(begin, i - begin);
       }
     }
-    for (int round = 0; round < 200; ++round, ++runs) {
+    for (uint64_t round = 0; round < rndn::test::in_the_gate(80, 200); ++round, ++runs) {
       std::string text = *whole;
       const auto [at, length] = words[random() % words.size()];
       const auto [from, size] = words[random() % words.size()];
