@@ -212,6 +212,107 @@ TEST(Result, PassesErrorsOn) {
   EXPECT_EQ(failed.error().exit_code(), 1);
 }
 
+// How many are there; never made from nothing.
+struct Counted {
+  explicit Counted(int n) : number(n) { ++alive; }
+  Counted(const Counted& other) : number(other.number) { ++alive; }
+  Counted(Counted&& other) noexcept : number(std::exchange(other.number, -1)) { ++alive; }
+  ~Counted() { --alive; }
+  int number;
+  static inline int alive = 0;
+};
+
+TEST(Result, MakesMovesAndDestroysItsValueOnce) {
+  {
+    Result<Counted> a = Counted(1);
+    EXPECT_EQ(Counted::alive, 1);
+    Result<Counted> copy = a;
+    Result<Counted> moved = std::move(a);
+    EXPECT_EQ(Counted::alive, 3);
+    EXPECT_EQ(copy->number, 1);
+    EXPECT_EQ(moved->number, 1);
+    ASSERT_TRUE(a);  // moved from, and has a value as before
+    EXPECT_EQ(a->number, -1);
+    a = copy;
+    EXPECT_EQ(a->number, 1);
+    EXPECT_EQ(Counted::alive, 3);
+    a = Error{Fault::world, "gone"};
+    EXPECT_FALSE(a);
+    EXPECT_EQ(Counted::alive, 2);
+    copy = a;
+    EXPECT_EQ(copy.error().message, "gone");
+    EXPECT_EQ(Counted::alive, 1);
+    copy = moved;
+    EXPECT_EQ(copy->number, 1);
+    EXPECT_EQ(Counted::alive, 2);
+    Result<Counted>& itself = moved;
+    moved = itself;
+    EXPECT_EQ(moved->number, 1);
+    moved = std::move(itself);
+    EXPECT_EQ(moved->number, 1);
+    const Counted taken = *std::move(moved);
+    EXPECT_EQ(taken.number, 1);
+    EXPECT_EQ(moved->number, -1);
+    EXPECT_EQ(Counted::alive, 3);
+  }
+  EXPECT_EQ(Counted::alive, 0);
+}
+
+TEST(Result, CopiesOfAnErrorOutliveIt) {
+  std::optional<Result<std::string>> first = world_error("{}", std::string(100, 'm')).about("a function").as(Cause::device_full).at(7);
+  Result<std::string> copy = *first;
+  Result<std::string> moved = *std::move(first);
+  Result<void> passed = [&]() -> Result<void> {
+    RETURN_IF_ERROR(copy);
+    return {};
+  }();
+  EXPECT_EQ(first->error().line, 7u);  // moved from, and has the error as before
+  first.reset();
+  Result<void> other = passed;
+  passed = Result<void>();
+  EXPECT_TRUE(passed);
+  for (const Error& e : {copy.error(), moved.error(), other.error()}) {
+    EXPECT_EQ(e.fault, Fault::world);
+    EXPECT_EQ(e.message, std::string(100, 'm'));
+    EXPECT_EQ(e.subject, "a function");
+    EXPECT_EQ(e.cause, Cause::device_full);
+    EXPECT_EQ(e.line, 7u);
+  }
+  std::vector<std::thread> threads;  // which give it up at once
+  for (int i = 0; i < 4; ++i)
+    threads.emplace_back([copy] {
+      for (int k = 0; k < 1000; ++k) {
+        Result<std::string> mine = copy;
+        EXPECT_EQ(mine.error().line, 7u);
+      }
+    });
+  for (std::thread& t : threads) t.join();
+}
+
+TEST(Result, HasValuesThatOnlyMove) {
+  Result<std::unique_ptr<const int>> number = std::make_unique<const int>(5);
+  static_assert(!std::is_copy_constructible_v<decltype(number)> && !std::is_copy_assignable_v<decltype(number)>);
+  static_assert(std::is_nothrow_move_constructible_v<decltype(number)> && std::is_move_assignable_v<decltype(number)>);
+  static_assert(!std::is_default_constructible_v<Result<int>>);
+  std::vector<Result<std::unique_ptr<const int>>> several;
+  several.push_back(std::move(number));
+  several.push_back(input_error("none"));
+  for (int i = 0; i < 10; ++i) several.insert(several.begin(), std::make_unique<const int>(i));
+  EXPECT_EQ(**several[0], 9);
+  EXPECT_EQ(**several[10], 5);
+  EXPECT_EQ(several[11].error().message, "none");
+  EXPECT_EQ(*number, nullptr);
+  std::unique_ptr<const int> taken = *std::move(several[10]);
+  EXPECT_EQ(*taken, 5);
+}
+
+TEST(ResultDeathTest, AskedForWhatItHasNot) {
+  const Result<int> failed = input_error("3 is odd"), made = 2;
+  EXPECT_EXIT((void)*failed, testing::ExitedWithCode(70), "the result has a value: 3 is odd");
+  EXPECT_EXIT((void)made.error(), testing::ExitedWithCode(70), "the result has an error");
+  EXPECT_EXIT((void)Result<void>().error(), testing::ExitedWithCode(70), "the result has an error");
+}
+
 TEST(Diagnostic, ShowsFileLineColumnCaretAndNotes) {
   SourceManager sources;
   FileId file = sources.add("q.hir", "first;\n\tsum = lt(a, b);\nlast");

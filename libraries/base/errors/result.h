@@ -6,11 +6,11 @@
 //
 // Input errors with positions are Diagnostics (diagnostic.h); a Result error carries a finished sentence.
 #pragma once
-#include <optional>
+#include <memory>
 #include <string>
 #include <string_view>
+#include <type_traits>
 #include <utility>
-#include <variant>
 
 #include "libraries/base/errors/check.h"
 
@@ -64,45 +64,99 @@ Error world_error(fmt::format_string<Args...> format, Args&&... args) {
   return {Fault::world, fmt::format(format, std::forward<Args>(args)...)};
 }
 
+// The Error of a Result that has one, shared by its copies. Each step that may fail makes, asks and destroys one, so what is done with an error is
+// a call, and no code where steps succeed.
+class SharedError {
+ public:
+  SharedError() = default;
+  [[gnu::cold]] explicit SharedError(const Error& error);
+  [[gnu::cold]] explicit SharedError(Error&& error);
+  SharedError(const SharedError& other) noexcept : shared_(other.shared_) {
+    if (shared_) [[unlikely]] share();
+  }
+  SharedError& operator=(SharedError other) noexcept {
+    std::swap(shared_, other.shared_);
+    return *this;
+  }
+  ~SharedError() {
+    if (shared_) [[unlikely]] release();
+  }
+  bool none() const { return !shared_; }
+  const Error& error() const {
+    if (none()) no_error();
+    return error_of();
+  }
+  [[noreturn, gnu::cold]] void no_value() const;
+
+ private:
+  struct Shared;
+  [[gnu::cold]] void share() noexcept;
+  [[gnu::cold]] void release() noexcept;
+  [[gnu::cold]] const Error& error_of() const;
+  [[noreturn, gnu::cold]] static void no_error();
+  Shared* shared_ = nullptr;
+};
+
 template <class T>
 class [[nodiscard]] Result {
  public:
-  Result(T value) : state_(std::in_place_index<0>, std::move(value)) {}
-  Result(Error error) : state_(std::in_place_index<1>, std::move(error)) {}
+  Result(T value) : value_(std::move(value)) {}
+  Result(const Error& error) : error_(error) {}
+  Result(Error&& error) : error_(std::move(error)) {}
+  Result(const Result& other)
+    requires std::is_copy_constructible_v<T>
+      : error_(other.error_) {
+    if (ok()) std::construct_at(std::addressof(value_), other.value_);
+  }
+  // What is moved from has a value, or the error, as before.
+  Result(Result&& other) noexcept(std::is_nothrow_move_constructible_v<T>) : error_(other.error_) {
+    if (ok()) std::construct_at(std::addressof(value_), std::move(other.value_));
+  }
+  Result& operator=(Result other) noexcept {
+    std::destroy_at(this);
+    return *std::construct_at(this, std::move(other));
+  }
+  ~Result() {
+    if (ok()) value_.~T();
+  }
 
-  bool ok() const { return state_.index() == 0; }
+  bool ok() const { return error_.none(); }
   explicit operator bool() const { return ok(); }
   T& operator*() & {
-    CHECK(ok(), "{}", error().message);
-    return std::get<0>(state_);
+    if (!ok()) error_.no_value();
+    return value_;
   }
   const T& operator*() const& {
-    CHECK(ok(), "{}", error().message);
-    return std::get<0>(state_);
+    if (!ok()) error_.no_value();
+    return value_;
   }
   T&& operator*() && {
-    CHECK(ok(), "{}", error().message);
-    return std::get<0>(std::move(state_));
+    if (!ok()) error_.no_value();
+    return std::move(value_);
   }
   T* operator->() { return &**this; }
   const T* operator->() const { return &**this; }
-  const Error& error() const { return std::get<1>(state_); }
+  const Error& error() const { return error_.error(); }
 
  private:
-  std::variant<T, Error> state_;
+  SharedError error_;
+  union {
+    T value_;  // where there is no error
+  };
 };
 
 template <>
 class [[nodiscard]] Result<void> {
  public:
   Result() = default;
-  Result(Error error) : error_(std::move(error)) {}
-  bool ok() const { return !error_; }
+  Result(const Error& error) : error_(error) {}
+  Result(Error&& error) : error_(std::move(error)) {}
+  bool ok() const { return error_.none(); }
   explicit operator bool() const { return ok(); }
-  const Error& error() const { return *error_; }
+  const Error& error() const { return error_.error(); }
 
  private:
-  std::optional<Error> error_;
+  SharedError error_;
 };
 
 }  // namespace rndn
