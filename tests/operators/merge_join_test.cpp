@@ -33,6 +33,18 @@ std::string launched(Operators& sql) {
   return names;
 }
 
+// Of all tiles, how many pairs those have whose right rows are in it.
+template <class T>
+uint64_t most_of_a_tile(const Sides<T>& sides) {
+  std::vector<uint64_t> pairs((sides.left.size() + sides.right.size()) / tile + 1);
+  for (size_t j = 0; j < sides.right.size(); ++j) {
+    const auto run = std::equal_range(sides.left.begin(), sides.left.end(), sides.right[j]);
+    pairs[(static_cast<size_t>(run.second - sides.left.begin()) + j) / tile] +=
+        static_cast<uint64_t>(run.second - run.first);
+  }
+  return *std::max_element(pairs.begin(), pairs.end());
+}
+
 template <class T>
 void check(test::Bench& bench, Type type, const Sides<T>& sides) {
   const auto& [x, y] = sides;
@@ -57,8 +69,22 @@ void check(test::Bench& bench, Type type, const Sides<T>& sides) {
   const std::vector<T>& shorter = y.size() < x.size() ? y : x;
   const bool unique = std::set<T>(shorter.begin(), shorter.end()).size() == shorter.size();
   EXPECT_TRUE(names.starts_with("merge_splits_")) << names;
-  const bool counted = bench.memory->counts_first(8 * std::max(x.size(), y.size()));
-  EXPECT_EQ(names.find("merge_ranges_") == names.npos, unique && !counted) << names;
+  const auto count = [&](std::string_view kernel) {
+    size_t n = 0;
+    for (size_t at = names.find(kernel); at != names.npos; at = names.find(kernel, at + 1)) ++n;
+    return n;
+  };
+  // The merge that takes it that elements are unique: where not all tiles run at once.
+  const uint64_t longer = std::max(x.size(), y.size()), tiles = (x.size() + y.size() + tile - 1) / tile;
+  const bool counted = bench.memory->counts_first(8 * longer), tried = count("merge_join_") == 1;
+  if (counted || tiles <= bench.device->info().multiprocessors) EXPECT_FALSE(tried) << names;
+  if (!counted && !test::on_gpu() && tiles > 5 * bench.device->info().multiprocessors) EXPECT_TRUE(tried) << names;
+  const bool runs = !tried || !unique, uneven = runs && most_of_a_tile(sides) > 16 * 9 * 256;
+  const uint64_t room = bench.memory->counts_first(16 * longer) ? counted ? 0 : longer : 2 * longer;
+  EXPECT_EQ(count("merge_runs_"), !runs ? 0u : uneven || left_rows.size() <= room ? 1u : 2u) << names;
+  EXPECT_EQ(count("merge_ranges_"), uneven ? 1u : 0u) << names;
+  EXPECT_EQ(count("merge_expand"), uneven ? 1u : 0u) << names;
+  EXPECT_EQ(count("merge_splits_"), runs && tried && y.size() < x.size() ? 2u : 1u) << names;
 }
 
 // Of the lengths one in `step`.
@@ -98,6 +124,18 @@ void check_all(const char* target, Type type, uint64_t step = 1) {
     std::swap(runs.left, runs.right);
     cases.push_back(runs);
   }
+  // Every key as often on both sides: as many pairs as there is room for at first, more, and more than a block writes of a tile.
+  for (size_t times : {2, 3, 19, 21}) {
+    Sides<T> even;
+    for (size_t k = 0; k < (times < 4 ? 4500 : 2500) / times; ++k)
+      for (std::vector<T>* side : {&even.left, &even.right}) side->insert(side->end(), times, static_cast<T>(k));
+    cases.push_back(even);
+  }
+  // More tiles than run at once, each key once on one side, and twice on both.
+  cases.push_back({rising<T>(random, 50000, 0), rising<T>(random, 45000, 2)});
+  cases.push_back({rising<T>(random, 45000, 2), rising<T>(random, 44000, 0)});
+  cases.push_back({rising<T>(random, 44000, 1), rising<T>(random, 45000, 1)});
+  cases.push_back({rising<T>(random, 45000, 1), rising<T>(random, 44000, 1)});
   // The extremes, alone on one side and on both, where a column ends.
   std::vector<T> middle = rising<T>(random, 200, 0);
   Sides<T> extremes = {middle, middle};

@@ -1,16 +1,23 @@
 // Joins of two ascending columns of integers without a table: a merge (merge.h).
 //
 // Of equal elements the left column's come first, so that a right row's matches are the left rows of the run of equal elements that it is in.
-// The left column's elements are all different (taken for granted of the shorter column, which plays the left one's part: a primary key): one pass. A
-// right row's match is the left row before it; a tile's pairs become pairs of shared addresses in the slots, and go out as one piece at positions from
-// a look-back. The same pass finds out whether the assumption holds, and ends early if not. Both columns ascend, so the pairs come by right row and
-// then left row whichever of them plays which part. If it does not hold:
-//   ranges  a merge gives every right row the first of its left rows, and by a look-back over the tiles the number of pairs before its own
+// Two kernels write the pairs in one pass each; both columns ascend, so the pairs come by right row and then left row:
+//   unique  the left column's elements are all different (taken for granted of the shorter column, which plays the left one's part: a primary key). A
+//           right row's match is the left row before it; a tile's pairs become pairs of shared addresses in the slots, and go out as one piece at
+//           positions from a look-back. The same pass finds out whether the assumption holds, and ends early if not.
+//   runs    any columns. A tile's slots become the first left row of each right row and how many pairs come before its own; a window of pairs at a time,
+//           right rows leave their number where their pairs begin, and the greatest number up to there is every pair's right row. Pairs for which there
+//           is no room are counted only, and a second run writes them all.
+// Unique is tried where there are more tiles than run at once: where all do, ending early saves nothing, and one kernel is enough for both.
+// A tile of very many pairs would keep one block busy and others waiting. If there is one:
+//   ranges  as runs, but what was in the slots goes out: per right row, the first left row and how many pairs come before its own
 //   owners  the right row that each tile of pairs begins in, by binary search
 //   expand  a thread per pair searches for its right row among those of the tile, so that the work is even however long the runs are
-// Bytes: either column once, the pairs once; with ranges both columns again, and three times 8 bytes per right row. One wait, or two.
+// Bytes: either column once, the pairs once; once more either column for each kernel that gave up, and with ranges three times 8 bytes per right row.
+// One wait per kernel that tells the host of pairs.
 // Leaves out: several keys, residual predicates, columns whose size is on the device.
 #include <algorithm>
+#include <optional>
 
 #include "libraries/operators/joins/join.h"
 #include "libraries/operators/joins/merge.h"
@@ -39,8 +46,8 @@ uint32_t build_merge_join(ptx::Module& module, std::string_view name) {
   merge.declare(b);
   const Parameter answer_at = b.parameter<U64>("answer"), out_left = b.parameter<U64>("out_left");
   const Parameter out_right = b.parameter<U64>("out_right");
-  const ptx::SharedVariable shared =
-      b.shared<U64>(std::string(name) + "_shared", (merged_slots_at + MergeCode<T, merged_items>::shared_bytes + 7) / 8, 16);
+  const ptx::SharedVariable shared = b.shared<U64>(
+      std::string(name) + "_shared", (merged_slots_at + MergeCode<T, merged_items>::shared_bytes + 7) / 8, 16);
   const Thread t = thread_of(b);
   merge.start(b, shared, merged_slots_at);
   // For the tile whose pairs are in the slots: the row number that the first slot stands for, on either side.
@@ -76,7 +83,8 @@ uint32_t build_merge_join(ptx::Module& module, std::string_view name) {
     Reg<U32> found = b.and_(repeats, b.not_(lefts));
     Reg<U32> number = b.popc(found), inclusive = warp_sum(b, t, number);
     merge.pass_ticket(b, t, shared);
-    const BlockSum sum = block_sum(b, t, inclusive, merged_warps, shared, merged_sums_at);  // and everything has been read
+    const BlockSum sum =
+        block_sum(b, t, inclusive, merged_warps, shared, merged_sums_at);  // and everything has been read
     merge.announce(b, t, b.cvt<U64>(sum.total));
     b.sub(b.sub(merge.first_left, b.shr(merge.tile_left, shift)), 1, left_bias);
     Reg<U32> first_right = b.sub(b.mul_lo(merge.pending, Shape::tile), merge.first_left);
@@ -159,25 +167,149 @@ void find_begin(Builder& b, const MergeCode<T, merged_items>& merge, Reg<U32> le
   b.bind(found);
 }
 
+// What the host reads after a pass of runs.
+struct RunsAnswer {
+  uint64_t pairs, is_uneven;
+};
+// A window is what a block writes of a tile's pairs at a time: an odd number per thread, and mostly all, where a row has a match on average.
+constexpr uint32_t window_items = 9, window = block_threads * window_items;
+constexpr uint64_t most_even = 16 * window;  // pairs of a tile
+
+// The pairs of the tile in the slots, `before` of them in earlier tiles, as far as there is room.
 template <class T>
-uint32_t build_merged_ranges(ptx::Module& module, std::string_view name) {
+struct PairWriter {
+  const MergeCode<T, merged_items>& merge;
+  const Thread& t;
+  ptx::SharedVariable shared;
+  int64_t marks_at, offsets_from;
+  Parameter room_at, left_at, right_at;
+
+  // A mark of a window is 4 * (r + 1), r the number within the tile of the right row whose pairs begin there; else 0.
+  At own_marks(Builder& b) const { return At(b.mad_lo(t.tid, 4 * window_items, b.address_of_32(shared, marks_at))); }
+  void clear_marks(Builder& b) const {
+    const At own = own_marks(b);
+    for (uint32_t k = 0; k < window_items; ++k) b.st<U32>(Space::shared, own.plus(4 * k), 0);
+  }
+  void mark(Builder& b, Reg<U32> offset, Reg<U32> number, Reg<Pred> has_pairs) const {
+    Reg<Pred> is_first = b.setp(Is::lt, ptx::Combine::and_, offset, window, has_pairs);
+    const At place(b.mad_lo(offset, 4, b.address_of_32(shared, marks_at)));
+    store_if<U32>(b, is_first, Space::shared, place, number);
+  }
+  // Marks become the greatest up to each; `greatest` of those of earlier windows, and then of this one too.
+  void spread_marks(Builder& b, Reg<U32> greatest) const {
+    const At own = own_marks(b);
+    Reg<U32> most = b.constant<U32>(0);
+    for (uint32_t k = 0; k < window_items; ++k) b.max(most, b.ld<U32>(Space::shared, own.plus(4 * k)), most);
+    for (uint32_t distance = 1; distance < 32; distance *= 2)
+      b.max(most, b.shfl_sync(ShuffleMode::up, most, distance, 0), most);  // a lane without one gets its own
+    Reg<U32> running = b.selp(b.shfl_sync(ShuffleMode::up, most, 1, 0), 0u, b.setp(Is::ne, t.lane, 0));
+    const At of_warp(b.mad_lo(t.warp, 4, b.address_of_32(shared, merged_sums_at)));
+    store_if<U32>(b, b.setp(Is::eq, t.lane, 31), Space::shared, of_warp, most);
+    b.max(running, greatest, running);
+    b.bar_sync();
+    for (uint32_t w = 0; w < merged_warps; ++w) {
+      Reg<U32> its = b.ld<U32>(Space::shared, At(shared, merged_sums_at + 4 * w));
+      b.when(b.setp(Is::gt, t.warp, w)).max(running, its, running);
+      b.max(greatest, its, greatest);
+    }
+    for (uint32_t k = 0; k < window_items; ++k) {
+      const At at = own.plus(4 * k);
+      b.max(running, b.ld<U32>(Space::shared, at), running);
+      b.st<U32>(Space::shared, at, running);
+    }
+    b.bar_sync();
+  }
+
+  void write(Builder& b, Reg<U64> before, Reg<U32> first_right, Reg<U32> right_count) const {
+    const LabelId next = b.label(), over = b.label();
+    Reg<U64> room = b.sub(b.max(b.ld_param(room_at), before), before);
+    Reg<Pred> is_even = b.setp(Is::le, merge.pending_count, most_even);
+    Reg<U32> left_over = b.selp(b.cvt<U32>(b.min(room, merge.pending_count)), 0u, is_even);
+    Reg<U32> base = b.constant<U32>(0), greatest = b.constant<U32>(0);
+    Reg<U64> place = b.shl(b.add(before, b.cvt<U64>(t.tid)), 3);
+    Reg<U64> left_to = b.add(b.ld_param(left_at), place), right_to = b.add(b.ld_param(right_at), place);
+    b.when(b.setp(Is::eq, left_over, 0)).bra_uni(over);
+    b.bind(next);
+    spread_marks(b, greatest);
+    write_window(b, left_to, right_to, left_over, base, first_right);
+    b.when(b.setp(Is::le, left_over, window)).bra_uni(over);
+    b.sub(left_over, window, left_over);
+    b.add(base, window, base);
+    b.bar_sync();
+    clear_marks(b);
+    b.bar_sync();
+    mark_rows(b, base, right_count);
+    b.bar_sync();
+    b.bra(next);
+    b.bind(over);
+  }
+
+ private:
+  void write_window(Builder& b, Reg<U64> left_to, Reg<U64> right_to, Reg<U32> left_over, Reg<U32> base,
+                    Reg<U32> first_right) const {
+    constexpr uint32_t unroll = 3;
+    static_assert(window_items % unroll == 0);
+    const LabelId copy = b.label();
+    Reg<U32> i = b.mov(t.tid), from = b.mad_lo(t.tid, 4, b.address_of_32(shared, marks_at));
+    Reg<U32> end = b.min(left_over, window), skipped = b.sub(merge.slots, 4);
+    b.bind(copy);
+    for (uint32_t u = 0; u < unroll; ++u) {
+      Reg<U32> at = b.add(i, u * block_threads);
+      Reg<Pred> exists = b.setp(Is::lt, at, end);
+      Reg<U32> owner = b.constant<U32>(4), left = b.constant<U32>(0);
+      load_if<U32>(b, exists, Space::shared, At(from, int64_t{u} * block_threads * 4), owner);
+      const At begin(b.add(skipped, owner));
+      load_if<U32>(b, exists, Space::shared, begin, left);
+      Reg<U64> left64 = b.cvt<U64>(b.add(left, b.add(base, at)));
+      Reg<U64> right64 = b.cvt<U64>(b.add(first_right, b.sub(b.shr(owner, 2), 1)));
+      store_if<U64>(b, exists, Space::global, At(left_to, int64_t{u} * block_threads * 8), left64);
+      store_if<U64>(b, exists, Space::global, At(right_to, int64_t{u} * block_threads * 8), right64);
+    }
+    b.add(left_to, uint64_t{unroll} * block_threads * 8, left_to);
+    b.add(right_to, uint64_t{unroll} * block_threads * 8, right_to);
+    b.add(from, unroll * block_threads * 4, from);
+    b.add(i, unroll * block_threads, i);
+    b.when(b.setp(Is::lt, b.sub(i, t.tid), end)).bra_uni(copy);
+  }
+  // Those whose pairs begin in the window at `base`.
+  void mark_rows(Builder& b, Reg<U32> base, Reg<U32> right_count) const {
+    const LabelId again = b.label(), over = b.label();
+    Reg<U32> row = b.mov(t.tid), end = b.cvt<U32>(merge.pending_count);
+    b.bind(again);
+    b.when(b.setp(Is::ge, row, right_count)).bra(over);
+    const At at(b.mad_lo(row, 4, merge.slots), offsets_from);
+    Reg<U32> offset = b.ld<U32>(Space::shared, at), behind = b.mov(end);
+    load_if<U32>(b, b.setp(Is::lt, b.add(row, 1), right_count), Space::shared, at.plus(4), behind);
+    mark(b, b.sub(offset, base), b.mad_lo(row, 4, b.constant<U32>(4)), b.setp(Is::ne, behind, offset));
+    b.add(row, block_threads, row);
+    b.bra(again);
+    b.bind(over);
+  }
+};
+
+// writes_pairs: runs, else ranges.
+template <class T>
+uint32_t build_merged_runs(ptx::Module& module, std::string_view name, bool writes_pairs) {
   Builder b(module, std::string(name));
   b.set_block_size(block_threads);
   MergeCode<T, merged_items> merge;
   merge.declare(b);
   const Parameter total_at = b.parameter<U64>("total"), begins_at = b.parameter<U64>("begins");
-  const Parameter offsets_at = b.parameter<U64>("offsets");
+  const Parameter offsets_at = b.parameter<U64>("offsets"), room_at = b.parameter<U64>("room");
   constexpr int64_t wide_slots_at = merged_sums_at + 8 * merged_warps;
+  constexpr int64_t marks_at =
+      wide_slots_at + (std::max<int64_t>(MergeCode<T, merged_items>::shared_bytes, 8 * Shape::slots) + 15) / 16 * 16;
   const ptx::SharedVariable shared = b.shared<U64>(
-      std::string(name) + "_shared",
-      (wide_slots_at + std::max<uint64_t>(MergeCode<T, merged_items>::shared_bytes, 8 * Shape::slots) + 7) / 8, 16);
+      std::string(name) + "_shared", static_cast<uint64_t>(marks_at + (writes_pairs ? 4 * window : 0)) / 8, 16);
   const Thread t = thread_of(b);
   merge.start(b, shared, wide_slots_at);
-  // The slots become the begins of the tile's right rows, and from `offsets_from` on their offsets within the tile.
+  // The slots become the begins of the tile's right rows (of pairs: less their offsets), and from `offsets_from` on their offsets within the tile.
   constexpr int64_t offsets_from = 4 * Shape::slots;
+  const PairWriter<T> writer{merge, t, shared, marks_at, offsets_from, room_at, begins_at, offsets_at};
   Reg<U32> first_right = b.constant<U32>(0), right_count = b.constant<U32>(0);
   const auto merge_tile_of = [&] {
     const LabelId known = b.label();
+    if (writes_pairs) writer.clear_marks(b);
     // Numbers of the thread's next elements; the first left row of the run of equal elements.
     Reg<U32> left_row = b.add(merge.first_left, merge.element_of(b, merge.l, merge.tile_left));
     b.sub(b.mul_lo(merge.pending, Shape::tile), merge.first_left, first_right);
@@ -223,17 +355,26 @@ uint32_t build_merged_ranges(ptx::Module& module, std::string_view name) {
       b.add(total, its, total);
     }
     merge.announce(b, t, total);
-    Reg<U32> offset = b.cvt<U32>(b.add(earlier, b.sub(inclusive, sum)));
+    if (writes_pairs) {  // that there is a tile of too many pairs, and that no more tiles are to be taken
+      Reg<Pred> says = b.setp(Is::gt, ptx::Combine::and_, total, most_even, b.setp(Is::eq, t.tid, 0));
+      const At uneven(b.ld_param(total_at), 8), ticket(b.ld_param(merge.ticket_at));
+      store_if<U64>(b, says, Space::global, uneven, 1);
+      Reg<U32> taken = b.constant<U32>(0);
+      b.when(says).atom<U32>(ptx::AtomicOp::max, Space::global, ticket, merge.tiles, {}, taken);
+    }
+    Reg<U32> offset = b.cvt<U32>(b.add(earlier, b.sub(inclusive, sum))), behind = b.sub(merge.slots, 4);
     for (uint32_t k = 0; k < merged_items; ++k) {
       Reg<Pred> writes = b.setp(Is::eq, b.and_(lefts, 1u << k), 0);
       b.setp(Is::gt, ptx::Combine::and_, merge.own, k, writes, writes);
-      store_if<U32>(b, writes, Space::shared, At(to), begins[k]);
+      store_if<U32>(b, writes, Space::shared, At(to), writes_pairs ? b.sub(begins[k], offset) : begins[k]);
       store_if<U32>(b, writes, Space::shared, At(to, offsets_from), offset);
+      if (writes_pairs) writer.mark(b, offset, b.sub(to, behind), b.setp(Is::ne, counts[k], 0));
       b.when(writes).add(to, 4, to);
       b.add(offset, counts[k], offset);
     }
   };
   const auto write_tile = [&](Reg<U64> before, Reg<U32>) {
+    if (writes_pairs) return writer.write(b, before, first_right, right_count);
     Reg<U32> row = b.mov(t.tid), from = b.mad_lo(t.tid, 4, merge.slots), earlier = b.cvt<U32>(before);
     Reg<U64> begins = b.ld_param(begins_at), offsets = b.ld_param(offsets_at);
     const LabelId copy = b.label(), copied = b.label();
@@ -332,29 +473,39 @@ Result<const Kernel*> kernel_of(Library& library, const char* what, Type type, B
   });
 }
 
-Result<Pairs> repeated_pairs(Library& library, const Vector& left, const Vector& right, Memory& memory) {
+Result<void> check_pairs(const Vector& left, const Vector& right, uint64_t count) {
+  if (count <= max_rows) return {};
+  return input_error(
+      "a join of {} and {} rows gives {} pairs; merging gives at most {} (--join hash has no such limit)",
+      left.capacity, right.capacity, count, max_rows);
+}
+
+Result<const Kernel*> runs_kernel(Library& library, Type type, bool writes_pairs) {
+  return kernel_of(
+      library, writes_pairs ? "merge_runs_" : "merge_ranges_", type,
+      [&]<class T>(ptx::Module& to, std::string_view n) { return build_merged_runs<T>(to, n, writes_pairs); });
+}
+
+// By ranges, owners and expand. The plan has been used.
+Result<Pairs> expanded_pairs(Library& library, const Vector& left, const Vector& right, const MergePlan& plan,
+                             Memory& memory) {
   const uint64_t m = right.capacity;
   ASSIGN_OR_RETURN(const Address begins, memory.temporary(m * 4));
   ASSIGN_OR_RETURN(const Address offsets, memory.temporary(m * 4));
   ASSIGN_OR_RETURN(const device::Mapped total, memory.mapped(8));
-  ASSIGN_OR_RETURN(const MergePlan plan, find_splits(library, left, right, Shape::tile, memory));
+  RETURN_IF_ERROR(clear_merge(library, plan));
   {
-    ASSIGN_OR_RETURN(const Kernel* kernel,
-                     kernel_of(library, "merge_ranges_", left.type,
-                               []<class T>(ptx::Module& to, std::string_view n) { return build_merged_ranges<T>(to, n); }));
+    ASSIGN_OR_RETURN(const Kernel* kernel, runs_kernel(library, left.type, false));
     Arguments a;
     add(a, left, right, plan);
-    a.add(total.address).add(begins).add(offsets);
+    a.add(total.address).add(begins).add(offsets).add(0);
     RETURN_IF_ERROR(
         library.launch(*kernel, library.grid(*kernel, plan.tiles), a, (left.capacity + m) * width(left.type) + m * 8));
   }
   RETURN_IF_ERROR(library.device().synchronize());
   Pairs out;
   const uint64_t count = *static_cast<const volatile uint64_t*>(total.host), tiles = tiles_for(count, pair_tile);
-  if (count > max_rows)
-    return input_error(
-        "a join of {} and {} rows gives {} pairs; merging gives at most {} (--join hash has no such limit)",
-        left.capacity, m, count, max_rows);
+  RETURN_IF_ERROR(check_pairs(left, right, count));
   out.left.capacity = out.right.capacity = count;
   ASSIGN_OR_RETURN(out.left.data, memory.result(count * 8));
   ASSIGN_OR_RETURN(out.right.data, memory.result(count * 8));
@@ -373,12 +524,53 @@ Result<Pairs> repeated_pairs(Library& library, const Vector& left, const Vector&
   return out;
 }
 
+// Elements may repeat on both sides. A plan that is there has been used.
+Result<Pairs> runs_pairs(Library& library, const Vector& left, const Vector& right, std::optional<MergePlan> used,
+                         Memory& memory) {
+  const uint64_t longer = std::max(left.capacity, right.capacity);
+  const auto may_take = [&](uint64_t pairs) { return pairs <= max_rows && !memory.counts_first(8 * pairs); };
+  // Two matches per row, or one, or what is counted.
+  uint64_t room = may_take(2 * longer) ? 2 * longer : may_take(longer) ? longer : 0;
+  ASSIGN_OR_RETURN(const device::Mapped mapped, memory.mapped(sizeof(RunsAnswer)));
+  const volatile RunsAnswer* answer = static_cast<const volatile RunsAnswer*>(mapped.host);
+  MergePlan plan;
+  if (used) {
+    plan = *used;
+    RETURN_IF_ERROR(clear_merge(library, plan));
+  } else {
+    ASSIGN_OR_RETURN(plan, find_splits(library, left, right, Shape::tile, memory));
+  }
+  ASSIGN_OR_RETURN(const Kernel* kernel, runs_kernel(library, left.type, true));
+  for (Pairs out;;) {
+    if (room > 0) {
+      ASSIGN_OR_RETURN(out.left.data, memory.result(room * 8));
+      ASSIGN_OR_RETURN(out.right.data, memory.result(room * 8));
+    }
+    Arguments a;
+    add(a, left, right, plan);
+    a.add(mapped.address).add(out.left.data).add(out.right.data).add(room);
+    RETURN_IF_ERROR(library.launch(*kernel, library.grid(*kernel, plan.tiles), a,
+                                   (left.capacity + right.capacity) * width(left.type)));
+    RETURN_IF_ERROR(library.device().synchronize());
+    if (answer->is_uneven) return expanded_pairs(library, left, right, plan, memory);
+    const uint64_t pairs = answer->pairs;
+    RETURN_IF_ERROR(check_pairs(left, right, pairs));
+    out.left.capacity = out.right.capacity = pairs;
+    if (pairs <= room) return out;
+    room = pairs;
+    RETURN_IF_ERROR(clear_merge(library, plan));
+  }
+}
+
 }  // namespace
 
 Result<Pairs> merge_pairs(Library& library, const Vector& left, const Vector& right, Memory& memory) {
   const bool swapped = right.capacity < left.capacity;
   const Vector &unique = swapped ? right : left, &other = swapped ? left : right;
-  if (memory.counts_first(8 * other.capacity)) return repeated_pairs(library, left, right, memory);
+  ASSIGN_OR_RETURN(const Kernel* runs, runs_kernel(library, left.type, true));
+  if (tiles_for(left.capacity + right.capacity, Shape::tile) <= runs->resident_blocks ||
+      memory.counts_first(8 * other.capacity))
+    return runs_pairs(library, left, right, {}, memory);
   Vector found_unique, found_other;
   ASSIGN_OR_RETURN(found_unique.data, memory.result(other.capacity * 8));
   ASSIGN_OR_RETURN(found_other.data, memory.result(other.capacity * 8));
@@ -394,7 +586,7 @@ Result<Pairs> merge_pairs(Library& library, const Vector& left, const Vector& ri
                                  (unique.capacity + other.capacity) * width(left.type)));
   RETURN_IF_ERROR(library.device().synchronize());
   const volatile MergedAnswer* answer = static_cast<const volatile MergedAnswer*>(mapped.host);
-  if (answer->duplicates) return repeated_pairs(library, left, right, memory);
+  if (answer->duplicates) return runs_pairs(library, left, right, swapped ? std::nullopt : std::optional(plan), memory);
   found_unique.capacity = found_other.capacity = answer->pairs;
   return swapped ? Pairs{found_other, found_unique} : Pairs{found_unique, found_other};
 }
