@@ -113,6 +113,7 @@ void check_all(const char* target, Type type, uint64_t step = 1) {
   cases.push_back({rising<T>(random, 15000, 1), rising<T>(random, 300, 0)});
   cases.push_back({{3, 4, 5, 6, 7}, std::vector<T>(11000, 5)});
   cases.push_back({std::vector<T>(11000, 5), {3, 4, 5, 5, 6, 7}});
+  cases.push_back({std::vector<T>(70000, 5), {3, 4, 5, 6, 7}});
   cases.push_back({std::vector<T>(300, 5), std::vector<T>(301, 5)});
   {
     Sides<T> runs;
@@ -130,6 +131,19 @@ void check_all(const char* target, Type type, uint64_t step = 1) {
     for (size_t k = 0; k < (times < 4 ? 4500 : 2500) / times; ++k)
       for (std::vector<T>* side : {&even.left, &even.right}) side->insert(side->end(), times, static_cast<T>(k));
     cases.push_back(even);
+  }
+  // By chance: gaps, runs of any length, keys of both signs.
+  for (int k = 0; k < 6; ++k) {
+    Sides<T> sides;
+    for (std::vector<T>* side : {&sides.left, &sides.right}) {
+      const size_t n = 200 + random() % 6000;
+      T key = static_cast<T>(T(0) - static_cast<T>(random() % 300));
+      while (side->size() < n) {
+        side->insert(side->end(), random() % 20 ? random() % 4 : random() % 300, key);
+        key = static_cast<T>(key + static_cast<T>(1 + random() % 3));
+      }
+    }
+    cases.push_back(sides);
   }
   // More tiles than run at once, each key once on one side, and twice on both.
   cases.push_back({rising<T>(random, 50000, 0), rising<T>(random, 45000, 2)});

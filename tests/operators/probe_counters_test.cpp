@@ -158,9 +158,9 @@ TEST(ProbeCountersTest, JoinOfRepeatedKeys) {
   };
   // Twice on one side, then on both: columns and pairs are half a sector and three quarters of one.
   for (size_t i = 0; i < rows / 2; ++i) x[i] = static_cast<int64_t>(i / 2 * 2), y[i] = static_cast<int64_t>(2 * i);
-  expect_at_most({3, 88, 0.525}, 116);
+  expect_at_most({3, 82.5, 0.525}, 104);
   for (size_t i = 0; i < rows / 2; ++i) y[i] = x[i] + (i / 2 % 2);
-  expect_at_most({3, 88, 0.525}, 116);
+  expect_at_most({3, 78, 0.525}, 104);
 }
 
 // A warp's instructions count, for lanes that wait cost as much as others; per 32 texts. A thread that reads its own text costs 749 and 10.2 sectors

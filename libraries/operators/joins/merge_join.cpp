@@ -174,6 +174,9 @@ struct RunsAnswer {
 // A window is what a block writes of a tile's pairs at a time: an odd number per thread, and mostly all, where a row has a match on average.
 constexpr uint32_t window_items = 9, window = block_threads * window_items;
 constexpr uint64_t most_even = 16 * window;  // pairs of a tile
+constexpr uint32_t longest_run =
+    1 << 16;  // of left rows that a tile goes on with, as far as they are counted; more than `most_even`
+static_assert(longest_run > most_even && uint64_t{longest_run + Shape::tile} * Shape::slots < UINT32_MAX);
 
 // The pairs of the tile in the slots, `before` of them in earlier tiles, as far as there is room.
 template <class T>
@@ -184,16 +187,16 @@ struct PairWriter {
   int64_t marks_at, offsets_from;
   Parameter room_at, left_at, right_at;
 
-  // A mark of a window is 4 * (r + 1), r the number within the tile of the right row whose pairs begin there; else 0.
+  // A mark of a window is the slot of the right row whose pairs begin there, by its shared address; else 0.
   At own_marks(Builder& b) const { return At(b.mad_lo(t.tid, 4 * window_items, b.address_of_32(shared, marks_at))); }
   void clear_marks(Builder& b) const {
     const At own = own_marks(b);
     for (uint32_t k = 0; k < window_items; ++k) b.st<U32>(Space::shared, own.plus(4 * k), 0);
   }
-  void mark(Builder& b, Reg<U32> offset, Reg<U32> number, Reg<Pred> has_pairs) const {
+  void mark(Builder& b, Reg<U32> offset, Reg<U32> slot, Reg<Pred> has_pairs) const {
     Reg<Pred> is_first = b.setp(Is::lt, ptx::Combine::and_, offset, window, has_pairs);
     const At place(b.mad_lo(offset, 4, b.address_of_32(shared, marks_at)));
-    store_if<U32>(b, is_first, Space::shared, place, number);
+    store_if<U32>(b, is_first, Space::shared, place, slot);
   }
   // Marks become the greatest up to each; `greatest` of those of earlier windows, and then of this one too.
   void spread_marks(Builder& b, Reg<U32> greatest) const {
@@ -250,26 +253,26 @@ struct PairWriter {
     constexpr uint32_t unroll = 3;
     static_assert(window_items % unroll == 0);
     const LabelId copy = b.label();
-    Reg<U32> i = b.mov(t.tid), from = b.mad_lo(t.tid, 4, b.address_of_32(shared, marks_at));
-    Reg<U32> end = b.min(left_over, window), skipped = b.sub(merge.slots, 4);
+    Reg<U32> from = b.mad_lo(t.tid, 4, b.address_of_32(shared, marks_at)), place = b.add(base, t.tid);
+    Reg<U32> bias = b.sub(first_right, b.shr(merge.slots, 2));
+    Reg<S32> open = Builder::as<S32>(b.sub(b.min(left_over, window), t.tid));
     b.bind(copy);
     for (uint32_t u = 0; u < unroll; ++u) {
-      Reg<U32> at = b.add(i, u * block_threads);
-      Reg<Pred> exists = b.setp(Is::lt, at, end);
-      Reg<U32> owner = b.constant<U32>(4), left = b.constant<U32>(0);
+      Reg<Pred> exists = b.setp(Is::gt, open, static_cast<int32_t>(u * block_threads));
+      Reg<U32> owner = b.constant<U32>(0), left = b.constant<U32>(0);
       load_if<U32>(b, exists, Space::shared, At(from, int64_t{u} * block_threads * 4), owner);
-      const At begin(b.add(skipped, owner));
-      load_if<U32>(b, exists, Space::shared, begin, left);
-      Reg<U64> left64 = b.cvt<U64>(b.add(left, b.add(base, at)));
-      Reg<U64> right64 = b.cvt<U64>(b.add(first_right, b.sub(b.shr(owner, 2), 1)));
+      load_if<U32>(b, exists, Space::shared, At(owner), left);
+      Reg<U64> left64 = b.cvt<U64>(b.add(b.add(left, place), u * block_threads));
+      Reg<U64> right64 = b.cvt<U64>(b.add(bias, b.shr(owner, 2)));
       store_if<U64>(b, exists, Space::global, At(left_to, int64_t{u} * block_threads * 8), left64);
       store_if<U64>(b, exists, Space::global, At(right_to, int64_t{u} * block_threads * 8), right64);
     }
     b.add(left_to, uint64_t{unroll} * block_threads * 8, left_to);
     b.add(right_to, uint64_t{unroll} * block_threads * 8, right_to);
     b.add(from, unroll * block_threads * 4, from);
-    b.add(i, unroll * block_threads, i);
-    b.when(b.setp(Is::lt, b.sub(i, t.tid), end)).bra_uni(copy);
+    b.add(place, unroll * block_threads, place);
+    b.sub(open, static_cast<int32_t>(unroll * block_threads), open);
+    b.when(b.setp(Is::gt, open, 0)).bra(copy);
   }
   // Those whose pairs begin in the window at `base`.
   void mark_rows(Builder& b, Reg<U32> base, Reg<U32> right_count) const {
@@ -280,7 +283,7 @@ struct PairWriter {
     const At at(b.mad_lo(row, 4, merge.slots), offsets_from);
     Reg<U32> offset = b.ld<U32>(Space::shared, at), behind = b.mov(end);
     load_if<U32>(b, b.setp(Is::lt, b.add(row, 1), right_count), Space::shared, at.plus(4), behind);
-    mark(b, b.sub(offset, base), b.mad_lo(row, 4, b.constant<U32>(4)), b.setp(Is::ne, behind, offset));
+    mark(b, b.sub(offset, base), b.mad_lo(row, 4, merge.slots), b.setp(Is::ne, behind, offset));
     b.add(row, block_threads, row);
     b.bra(again);
     b.bind(over);
@@ -323,7 +326,9 @@ uint32_t build_merged_runs(ptx::Module& module, std::string_view name, bool writ
     b.unless(goes_on).bra(known);
     find_begin(b, merge, left_row, previous, begin);
     b.bind(known);
-    Reg<U32> lefts = b.constant<U32>(0);
+    // Of a longer run it is enough that a tile with a match of it is uneven: numbers of pairs of a tile have 32 bits.
+    if (writes_pairs) b.max(begin, b.sub(b.max(left_row, longest_run), longest_run), begin);
+    Reg<U32> lefts = b.constant<U32>(0), few = b.constant<U32>(0);
     std::vector<Reg<U32>> begins, counts;
     Reg<U64> sum = b.constant<U64>(0);
     for (uint32_t k = 0; k < merged_items; ++k) {
@@ -336,23 +341,38 @@ uint32_t build_merged_runs(ptx::Module& module, std::string_view name, bool writ
       b.setp(Is::gt, ptx::Combine::and_, merge.own, k, matches, matches);
       begins.push_back(b.mov(begin));
       counts.push_back(b.selp(b.sub(left_row, begin), 0u, matches));
-      b.add(sum, b.cvt<U64>(counts[k]), sum);
+      if (writes_pairs)
+        b.add(few, counts[k], few);
+      else
+        b.add(sum, b.cvt<U64>(counts[k]), sum);
       b.when(from_left).add(left_row, 1, left_row);
       b.when(from_left).or_(lefts, 1u << k, lefts);
       if (k + 1 < merged_items) merge.advance(b, from_left);
       in_run = b.or_(repeated, from_left);
       previous = key;
     }
-    Reg<U64> inclusive = warp_sum(b, t, sum);
-    const At own_sum(b.mad_lo(t.warp, 8, b.address_of_32(shared, merged_sums_at)));
-    store_if<U64>(b, b.setp(Is::eq, t.lane, 31), Space::shared, own_sum, inclusive);
-    merge.pass_ticket(b, t, shared);
-    b.bar_sync();
-    Reg<U64> earlier = b.constant<U64>(0), total = b.constant<U64>(0);
-    for (uint32_t w = 0; w < merged_warps; ++w) {
-      Reg<U64> its = b.ld<U64>(Space::shared, At(shared, merged_sums_at + 8 * w));
-      b.when(b.setp(Is::gt, t.warp, w)).add(earlier, its, earlier);
-      b.add(total, its, total);
+    Reg<U32> offset;
+    Reg<U64> total;
+    if (writes_pairs) {
+      Reg<U32> inclusive = warp_sum(b, t, few);
+      merge.pass_ticket(b, t, shared);
+      const BlockSum all = block_sum(b, t, inclusive, merged_warps, shared, merged_sums_at);
+      offset = b.add(all.before, b.sub(inclusive, few));
+      total = b.cvt<U64>(all.total);
+    } else {
+      Reg<U64> inclusive = warp_sum(b, t, sum);
+      const At own_sum(b.mad_lo(t.warp, 8, b.address_of_32(shared, merged_sums_at)));
+      store_if<U64>(b, b.setp(Is::eq, t.lane, 31), Space::shared, own_sum, inclusive);
+      merge.pass_ticket(b, t, shared);
+      b.bar_sync();
+      Reg<U64> earlier = b.constant<U64>(0);
+      total = b.constant<U64>(0);
+      for (uint32_t w = 0; w < merged_warps; ++w) {
+        Reg<U64> its = b.ld<U64>(Space::shared, At(shared, merged_sums_at + 8 * w));
+        b.when(b.setp(Is::gt, t.warp, w)).add(earlier, its, earlier);
+        b.add(total, its, total);
+      }
+      offset = b.cvt<U32>(b.add(earlier, b.sub(inclusive, sum)));
     }
     merge.announce(b, t, total);
     if (writes_pairs) {  // that there is a tile of too many pairs, and that no more tiles are to be taken
@@ -362,13 +382,12 @@ uint32_t build_merged_runs(ptx::Module& module, std::string_view name, bool writ
       Reg<U32> taken = b.constant<U32>(0);
       b.when(says).atom<U32>(ptx::AtomicOp::max, Space::global, ticket, merge.tiles, {}, taken);
     }
-    Reg<U32> offset = b.cvt<U32>(b.add(earlier, b.sub(inclusive, sum))), behind = b.sub(merge.slots, 4);
+    Reg<U32> rights = b.and_(b.not_(lefts), b.sub(b.shl(b.constant<U32>(1), merge.own), 1));
     for (uint32_t k = 0; k < merged_items; ++k) {
-      Reg<Pred> writes = b.setp(Is::eq, b.and_(lefts, 1u << k), 0);
-      b.setp(Is::gt, ptx::Combine::and_, merge.own, k, writes, writes);
+      Reg<Pred> writes = b.setp(Is::ne, b.and_(rights, 1u << k), 0);
       store_if<U32>(b, writes, Space::shared, At(to), writes_pairs ? b.sub(begins[k], offset) : begins[k]);
       store_if<U32>(b, writes, Space::shared, At(to, offsets_from), offset);
-      if (writes_pairs) writer.mark(b, offset, b.sub(to, behind), b.setp(Is::ne, counts[k], 0));
+      if (writes_pairs) writer.mark(b, offset, to, b.setp(Is::ne, counts[k], 0));
       b.when(writes).add(to, 4, to);
       b.add(offset, counts[k], offset);
     }
