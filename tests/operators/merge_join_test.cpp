@@ -87,14 +87,26 @@ void check(test::Bench& bench, Type type, const Sides<T>& sides) {
   EXPECT_EQ(count("merge_splits_"), runs && tried && y.size() < x.size() ? 2u : 1u) << names;
 }
 
-// Of the lengths one in `step`.
+// Of the first `lengths` cases one in `step`.
 template <class T>
-void check_all(const char* target, Type type, uint64_t step = 1) {
+void check_cases(const char* target, Type type, std::vector<Sides<T>> cases, size_t lengths = 0, uint64_t step = 1) {
   sim::Options checks;
   checks.check_hazards = checks.check_uninitialised = true;
   checks.check_races = std::string_view(target) == "sm_90";  // the barriers are the same on all
   test::Bench bench(target);
   if (!test::on_gpu()) bench.use(std::move(*runtime::open_simulator(target, checks)));
+  rndn::test::Sample sample(step);
+  for (Sides<T>& sides : cases) {
+    if (!sample.has_next() && &sides < cases.data() + lengths) continue;
+    std::sort(sides.left.begin(), sides.left.end());
+    std::sort(sides.right.begin(), sides.right.end());
+    check(bench, type, sides);
+    if (testing::Test::HasFailure()) return;
+  }
+}
+
+template <class T>
+void check_all(const char* target, Type type, uint64_t step = 1) {
   std::mt19937_64 random(7);
   const T least = std::numeric_limits<T>::min(), most = std::numeric_limits<T>::max();
   std::vector<Sides<T>> cases;
@@ -113,7 +125,6 @@ void check_all(const char* target, Type type, uint64_t step = 1) {
   cases.push_back({rising<T>(random, 15000, 1), rising<T>(random, 300, 0)});
   cases.push_back({{3, 4, 5, 6, 7}, std::vector<T>(11000, 5)});
   cases.push_back({std::vector<T>(11000, 5), {3, 4, 5, 5, 6, 7}});
-  cases.push_back({std::vector<T>(70000, 5), {3, 4, 5, 6, 7}});
   cases.push_back({std::vector<T>(300, 5), std::vector<T>(301, 5)});
   {
     Sides<T> runs;
@@ -125,6 +136,25 @@ void check_all(const char* target, Type type, uint64_t step = 1) {
     std::swap(runs.left, runs.right);
     cases.push_back(runs);
   }
+  // The extremes, alone on one side and on both, where a column ends.
+  std::vector<T> middle = rising<T>(random, 200, 0);
+  Sides<T> extremes = {middle, middle};
+  extremes.left.insert(extremes.left.begin(), {least, least});
+  extremes.left.push_back(most);
+  extremes.right.insert(extremes.right.end(), {most, most, most});
+  cases.push_back(extremes);
+  extremes.right.insert(extremes.right.begin(), least);
+  std::swap(extremes.left, extremes.right);
+  cases.push_back(extremes);
+  cases.push_back({std::vector<T>(200, most), std::vector<T>(150, most)});
+  cases.push_back({std::vector<T>(200, least), std::vector<T>(150, most)});
+  check_cases(target, type, std::move(cases), lengths, step);
+}
+
+template <class T>
+void check_runs(const char* target, Type type, size_t times_longest) {
+  std::mt19937_64 random(11);
+  std::vector<Sides<T>> cases;
   // Every key as often on both sides: as many pairs as there is room for at first, more, and more than a block writes of a tile.
   for (size_t times : {2, 3, 19, 21}) {
     Sides<T> even;
@@ -145,36 +175,29 @@ void check_all(const char* target, Type type, uint64_t step = 1) {
     }
     cases.push_back(sides);
   }
-  // More tiles than run at once, each key once on one side, and twice on both.
-  cases.push_back({rising<T>(random, 50000, 0), rising<T>(random, 45000, 2)});
-  cases.push_back({rising<T>(random, 45000, 2), rising<T>(random, 44000, 0)});
-  cases.push_back({rising<T>(random, 44000, 1), rising<T>(random, 45000, 1)});
-  cases.push_back({rising<T>(random, 45000, 1), rising<T>(random, 44000, 1)});
-  // The extremes, alone on one side and on both, where a column ends.
-  std::vector<T> middle = rising<T>(random, 200, 0);
-  Sides<T> extremes = {middle, middle};
-  extremes.left.insert(extremes.left.begin(), {least, least});
-  extremes.left.push_back(most);
-  extremes.right.insert(extremes.right.end(), {most, most, most});
-  cases.push_back(extremes);
-  extremes.right.insert(extremes.right.begin(), least);
-  std::swap(extremes.left, extremes.right);
-  cases.push_back(extremes);
-  cases.push_back({std::vector<T>(200, most), std::vector<T>(150, most)});
-  cases.push_back({std::vector<T>(200, least), std::vector<T>(150, most)});
-  rndn::test::Sample sample(step);
-  for (Sides<T>& sides : cases) {
-    if (!sample.has_next() && &sides < cases.data() + lengths) continue;
-    std::sort(sides.left.begin(), sides.left.end());
-    std::sort(sides.right.begin(), sides.right.end());
-    check(bench, type, sides);
-    if (testing::Test::HasFailure()) return;
-  }
+  cases.push_back({std::vector<T>(times_longest, 5), {3, 4, 5, 6, 7}});
+  check_cases(target, type, std::move(cases));
 }
 
 TEST_P(MergeJoinTest, I64) { check_all<int64_t>(GetParam(), Type::i64); }
 TEST_P(MergeJoinTest, I32) { check_all<int32_t>(GetParam(), Type::i32); }
 TEST_P(MergeJoinTest, U32) { check_all<uint32_t>(GetParam(), Type::u32, 9); }
+
+TEST_P(MergeJoinTest, Runs) { check_runs<int64_t>(GetParam(), Type::i64, 70000); }
+TEST_P(MergeJoinTest, RunsOfI32) { check_runs<int32_t>(GetParam(), Type::i32, 12000); }
+TEST_P(MergeJoinTest, RunsOfU32) { check_runs<uint32_t>(GetParam(), Type::u32, 12000); }
+
+// Each key once on one side, and twice on both.
+TEST_P(MergeJoinTest, MoreTilesThanRunAtOnce) {
+  using T = int64_t;
+  std::mt19937_64 random(12);
+  std::vector<Sides<T>> cases;
+  cases.push_back({rising<T>(random, 50000, 0), rising<T>(random, 45000, 2)});
+  cases.push_back({rising<T>(random, 45000, 2), rising<T>(random, 44000, 0)});
+  cases.push_back({rising<T>(random, 44000, 1), rising<T>(random, 45000, 1)});
+  cases.push_back({rising<T>(random, 45000, 1), rising<T>(random, 44000, 1)});
+  check_cases(GetParam(), Type::i64, std::move(cases));
+}
 
 // Columns that do not lie at multiples of 16 bytes are merged all the same.
 TEST_P(MergeJoinTest, ColumnsWithinOthers) {
