@@ -6,7 +6,7 @@
 //           right row's match is the left row before it; a tile's pairs become pairs of shared addresses in the slots, and go out as one piece at
 //           positions from a look-back. The same pass finds out whether the assumption holds, and ends early if not.
 //   runs    any columns. A tile's slots become the first left row of each right row and how many pairs come before its own; a window of pairs at a time,
-//           right rows leave their number where their pairs begin, and the greatest number up to there is every pair's right row. Pairs for which there
+//           right rows leave their slot where their pairs begin, and the last slot up to there is that of every pair's right row. Pairs for which there
 //           is no room are counted only, and a second run writes them all.
 // Unique is tried where there are more tiles than run at once: where all do, ending early saves nothing, and one kernel is enough for both.
 // A tile of very many pairs would keep one block busy and others waiting. If there is one:
@@ -172,8 +172,8 @@ struct RunsAnswer {
   uint64_t pairs, is_uneven;
 };
 // A window is what a block writes of a tile's pairs at a time: an odd number per thread, and mostly all, where a row has a match on average.
-constexpr uint32_t window_items = 9, window = block_threads * window_items;
-constexpr uint64_t most_even = 16 * window;  // pairs of a tile
+constexpr uint32_t pair_window_items = 9, pair_window = block_threads * pair_window_items;
+constexpr uint64_t most_even = 16 * pair_window;  // pairs of a tile
 constexpr uint32_t longest_run =
     1 << 16;  // of left rows that a tile goes on with, as far as they are counted; more than `most_even`
 static_assert(longest_run > most_even && uint64_t{longest_run + Shape::tile} * Shape::slots < UINT32_MAX);
@@ -188,13 +188,15 @@ struct PairWriter {
   Parameter room_at, left_at, right_at;
 
   // A mark of a window is the slot of the right row whose pairs begin there, by its shared address; else 0.
-  At own_marks(Builder& b) const { return At(b.mad_lo(t.tid, 4 * window_items, b.address_of_32(shared, marks_at))); }
+  At own_marks(Builder& b) const {
+    return At(b.mad_lo(t.tid, 4 * pair_window_items, b.address_of_32(shared, marks_at)));
+  }
   void clear_marks(Builder& b) const {
     const At own = own_marks(b);
-    for (uint32_t k = 0; k < window_items; ++k) b.st<U32>(Space::shared, own.plus(4 * k), 0);
+    for (uint32_t k = 0; k < pair_window_items; ++k) b.st<U32>(Space::shared, own.plus(4 * k), 0);
   }
   void mark(Builder& b, Reg<U32> offset, Reg<U32> slot, Reg<Pred> has_pairs) const {
-    Reg<Pred> is_first = b.setp(Is::lt, ptx::Combine::and_, offset, window, has_pairs);
+    Reg<Pred> is_first = b.setp(Is::lt, ptx::Combine::and_, offset, pair_window, has_pairs);
     const At place(b.mad_lo(offset, 4, b.address_of_32(shared, marks_at)));
     store_if<U32>(b, is_first, Space::shared, place, slot);
   }
@@ -202,7 +204,7 @@ struct PairWriter {
   void spread_marks(Builder& b, Reg<U32> greatest) const {
     const At own = own_marks(b);
     Reg<U32> most = b.constant<U32>(0);
-    for (uint32_t k = 0; k < window_items; ++k) b.max(most, b.ld<U32>(Space::shared, own.plus(4 * k)), most);
+    for (uint32_t k = 0; k < pair_window_items; ++k) b.max(most, b.ld<U32>(Space::shared, own.plus(4 * k)), most);
     for (uint32_t distance = 1; distance < 32; distance *= 2)
       b.max(most, b.shfl_sync(ShuffleMode::up, most, distance, 0), most);  // a lane without one gets its own
     Reg<U32> running = b.selp(b.shfl_sync(ShuffleMode::up, most, 1, 0), 0u, b.setp(Is::ne, t.lane, 0));
@@ -215,7 +217,7 @@ struct PairWriter {
       b.when(b.setp(Is::gt, t.warp, w)).max(running, its, running);
       b.max(greatest, its, greatest);
     }
-    for (uint32_t k = 0; k < window_items; ++k) {
+    for (uint32_t k = 0; k < pair_window_items; ++k) {
       const At at = own.plus(4 * k);
       b.max(running, b.ld<U32>(Space::shared, at), running);
       b.st<U32>(Space::shared, at, running);
@@ -235,9 +237,9 @@ struct PairWriter {
     b.bind(next);
     spread_marks(b, greatest);
     write_window(b, left_to, right_to, left_over, base, first_right);
-    b.when(b.setp(Is::le, left_over, window)).bra_uni(over);
-    b.sub(left_over, window, left_over);
-    b.add(base, window, base);
+    b.when(b.setp(Is::le, left_over, pair_window)).bra_uni(over);
+    b.sub(left_over, pair_window, left_over);
+    b.add(base, pair_window, base);
     b.bar_sync();
     clear_marks(b);
     b.bar_sync();
@@ -251,11 +253,11 @@ struct PairWriter {
   void write_window(Builder& b, Reg<U64> left_to, Reg<U64> right_to, Reg<U32> left_over, Reg<U32> base,
                     Reg<U32> first_right) const {
     constexpr uint32_t unroll = 3;
-    static_assert(window_items % unroll == 0);
+    static_assert(pair_window_items % unroll == 0);
     const LabelId copy = b.label();
     Reg<U32> from = b.mad_lo(t.tid, 4, b.address_of_32(shared, marks_at)), place = b.add(base, t.tid);
     Reg<U32> bias = b.sub(first_right, b.shr(merge.slots, 2));
-    Reg<S32> open = Builder::as<S32>(b.sub(b.min(left_over, window), t.tid));
+    Reg<S32> open = Builder::as<S32>(b.sub(b.min(left_over, pair_window), t.tid));
     b.bind(copy);
     for (uint32_t u = 0; u < unroll; ++u) {
       Reg<Pred> exists = b.setp(Is::gt, open, static_cast<int32_t>(u * block_threads));
@@ -303,7 +305,7 @@ uint32_t build_merged_runs(ptx::Module& module, std::string_view name, bool writ
   constexpr int64_t marks_at =
       wide_slots_at + (std::max<int64_t>(MergeCode<T, merged_items>::shared_bytes, 8 * Shape::slots) + 15) / 16 * 16;
   const ptx::SharedVariable shared = b.shared<U64>(
-      std::string(name) + "_shared", static_cast<uint64_t>(marks_at + (writes_pairs ? 4 * window : 0)) / 8, 16);
+      std::string(name) + "_shared", static_cast<uint64_t>(marks_at + (writes_pairs ? 4 * pair_window : 0)) / 8, 16);
   const Thread t = thread_of(b);
   merge.start(b, shared, wide_slots_at);
   // The slots become the begins of the tile's right rows (of pairs: less their offsets), and from `offsets_from` on their offsets within the tile.
@@ -499,7 +501,7 @@ Result<void> check_pairs(const Vector& left, const Vector& right, uint64_t count
       left.capacity, right.capacity, count, max_rows);
 }
 
-Result<const Kernel*> runs_kernel(Library& library, Type type, bool writes_pairs) {
+Result<const Kernel*> merged_runs_kernel(Library& library, Type type, bool writes_pairs) {
   return kernel_of(
       library, writes_pairs ? "merge_runs_" : "merge_ranges_", type,
       [&]<class T>(ptx::Module& to, std::string_view n) { return build_merged_runs<T>(to, n, writes_pairs); });
@@ -514,7 +516,7 @@ Result<Pairs> expanded_pairs(Library& library, const Vector& left, const Vector&
   ASSIGN_OR_RETURN(const device::Mapped total, memory.mapped(8));
   RETURN_IF_ERROR(clear_merge(library, plan));
   {
-    ASSIGN_OR_RETURN(const Kernel* kernel, runs_kernel(library, left.type, false));
+    ASSIGN_OR_RETURN(const Kernel* kernel, merged_runs_kernel(library, left.type, false));
     Arguments a;
     add(a, left, right, plan);
     a.add(total.address).add(begins).add(offsets).add(0);
@@ -559,7 +561,7 @@ Result<Pairs> runs_pairs(Library& library, const Vector& left, const Vector& rig
   } else {
     ASSIGN_OR_RETURN(plan, find_splits(library, left, right, Shape::tile, memory));
   }
-  ASSIGN_OR_RETURN(const Kernel* kernel, runs_kernel(library, left.type, true));
+  ASSIGN_OR_RETURN(const Kernel* kernel, merged_runs_kernel(library, left.type, true));
   for (Pairs out;;) {
     if (room > 0) {
       ASSIGN_OR_RETURN(out.left.data, memory.result(room * 8));
@@ -586,7 +588,7 @@ Result<Pairs> runs_pairs(Library& library, const Vector& left, const Vector& rig
 Result<Pairs> merge_pairs(Library& library, const Vector& left, const Vector& right, Memory& memory) {
   const bool swapped = right.capacity < left.capacity;
   const Vector &unique = swapped ? right : left, &other = swapped ? left : right;
-  ASSIGN_OR_RETURN(const Kernel* runs, runs_kernel(library, left.type, true));
+  ASSIGN_OR_RETURN(const Kernel* runs, merged_runs_kernel(library, left.type, true));
   if (tiles_for(left.capacity + right.capacity, Shape::tile) <= runs->resident_blocks ||
       memory.counts_first(8 * other.capacity))
     return runs_pairs(library, left, right, {}, memory);
