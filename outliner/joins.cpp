@@ -17,7 +17,8 @@
 //   i = index_of(x, y)                row, hit as for member; i = select(hit, row, len(y))
 //   m = member(x, (a, b, ..))         m = or(eq(x, a), or(eq(x, b), ..)), up to most_alternatives
 // Pairs come by right row, and where no left key repeats there is one at most: the order of rows stays.
-// Row numbers that nothing reads any more are gone: as positions they would keep what they are made with from other kernels.
+// Row numbers and lists of columns that nothing reads any more are gone: as positions they would keep what they are made with from other
+// kernels, and selected columns would be stored for their lists alone.
 // That no key repeats is taken for granted: the build of the table says when it was wrong, a look-up without a table (on the interpreter, or by
 // keys that are too wide) counts as wrong, and the program is then compiled with that join in Options::not_unique (runtime/engine.h). That it was wrong of all rows of a column, where a mask selects some, is Options::not_whole. It does not matter where the right rows are only positions at which `index_a` puts
 // a single value, as a semi-join of several columns is written. Membership and index_of are right whatever the keys are.
@@ -75,6 +76,7 @@ struct Join {
   };
   std::vector<Again> again;
   std::vector<StatementId> moved;  // index(right rows, f)
+  std::vector<size_t> lists;       // places of those of several columns, left and right
   // The left side is compress(mask, key), and its rows are only places in other compressions by that mask.
   struct Whole {
     Operand mask, key;
@@ -125,9 +127,11 @@ class JoinFinder : Editing {
     // What one join does not need any more, the next may read.
     for (size_t k = found_.size(); k-- > 0;) drop(own, found_[k]);
     size_t first = found_.front().place;
-    for (const Join& join : found_)
+    for (const Join& join : found_) {
+      for (size_t place : join.lists) first = std::min(first, place);
       if (join.whole)
         for (size_t place : join.whole->selections) first = std::min(first, place);
+    }
     analyse_written(own, first, sink);
     return true;
   }
@@ -166,7 +170,8 @@ class JoinFinder : Editing {
   }
 
   // The columns of a side of a join: a vector, or the cells of a `list`. They have one shape.
-  bool columns_of(size_t place, size_t operand, std::vector<VariableId>& out, ShapeId& shape) const {
+  bool columns_of(size_t place, size_t operand, std::vector<VariableId>& out, std::vector<size_t>& lists,
+                  ShapeId& shape) const {
     const Operand* operands = &call(place).operands[operand];
     const Value* values = &facts(place).operands[operand];
     size_t count = 1;
@@ -176,6 +181,7 @@ class JoinFinder : Editing {
           called_builtin(main_, statement(made->second)) != Builtin::list ||
           statement(made->second).value != innermost(main_, statement(made->second).value))
         return false;
+      if (gives_variable(made->second)) lists.push_back(made->second);
       operands = call(made->second).operands.begin();
       values = facts(made->second).operands.begin();
       count = call(made->second).operands.size();
@@ -208,9 +214,9 @@ class JoinFinder : Editing {
         if (f.kind != hir::FunctionRef::builtin || f.builtin_id != Builtin::eq) return false;
     }
     ShapeId left{};
-    if (!columns_of(join.place, functions, join.left, left) ||
-        !columns_of(join.place, functions + 1, join.right, right_shape_) || join.left.size() != join.right.size() ||
-        (predicates != 1 && predicates != join.left.size()))
+    if (!columns_of(join.place, functions, join.left, join.lists, left) ||
+        !columns_of(join.place, functions + 1, join.right, join.lists, right_shape_) ||
+        join.left.size() != join.right.size() || (predicates != 1 && predicates != join.left.size()))
       return false;
     for (size_t k = 0; k < join.left.size(); ++k)
       if (!comparable(join.left[k], join.right[k])) return false;
@@ -485,6 +491,7 @@ class JoinFinder : Editing {
     for (size_t k = join.moved.size(); k-- > 0;) drop_unread(f, join.moved[k]);
     for (size_t k = join.selections.size(); k-- > 0;) drop_unread(f, join.selections[k]);
     for (const auto& [at, side] : join.sides) drop_unread(f, at);
+    for (size_t place : join.lists) drop_unread(f, order_[place]);
     if (join.whole)
       for (size_t place : join.whole->selections) drop_unread(f, order_[place]);
   }

@@ -146,6 +146,40 @@ TEST(Joins, OneAfterTheOtherAndOfSeveralColumns) {
   EXPECT_THAT(print(many.outlined.program, true), HasSubstr("@GPU.probe(0:i64, dk, dl, dt, dk, dl, dt, fk, fl, ft, fk, fl, ft);"));
 }
 
+// Lists of the columns that are joined are gone with the join, and with them what selected those columns.
+TEST(Joins, StoreNoColumnsForTheirListsAlone) {
+  test::Compiled c;
+  const auto program = [](std::string_view read) {
+    return fmt::format(R"(
+    m:? = @gt(fx, 1.5:f64);
+    ml:? = @compress(m, fl);
+    mt:? = @compress(m, ft);
+    mx:? = @compress(m, fx);
+    x:? = @list(dl, dt);
+    y:? = @list(ml, mt);
+    p:? = @join_index(@eq, @eq, x, y);
+    r:? = @index(p, 1:i64);
+    l:? = @index(p, 0:i64);
+    b:? = @index(mx, r);
+    s:? = @sum(b);
+    q:? = @list(s);
+    {}
+    return q;)", read);
+  };
+  outline(c, program(""));
+  EXPECT_THAT(c.outlined.joins, ElementsAre(0));
+  ASSERT_EQ(c.outlined.kernels.size(), 1u) << c.main();
+  EXPECT_THAT(c.main(), Not(HasSubstr("@list(dl, dt)")));
+  EXPECT_THAT(c.main(), Not(HasSubstr("ml")));
+  EXPECT_THAT(c.kernel(0), Not(HasSubstr("@compress(m, fl)")));
+  // One that something else reads stays.
+  test::Compiled read;
+  outline(read, program("t:? = @index(y, 0:i64); u:? = @sum(t); q:? = @list(s, u);"));
+  EXPECT_THAT(read.outlined.joins, ElementsAre(0));
+  EXPECT_THAT(read.main(), HasSubstr("@list(ml, mt)"));
+  EXPECT_THAT(read.main(), Not(HasSubstr("@list(dl, dt)")));
+}
+
 // A chain asks all its tables for all rows, and gathers only for those that are left.
 TEST(Joins, OneAfterTheOtherAskForAllRows) {
   test::Compiled c;
