@@ -60,6 +60,10 @@ struct EngineOptions {
   uint64_t hashed_rows = 1 << 17;
   // Slots of the first table for groups whose keys are hashed in a kernel, where nothing says that there are fewer groups.
   uint64_t fold_slots = 1 << 16;
+  // Of so many rows or more, of which conditions leave this share or less, as columns' bounds tell, kernels collect what is left before they ask tables
+  // (ptx/codegen/collect.cpp). Where more are left, few lanes are idle.
+  uint64_t collected_rows = 1 << 17;
+  double most_collected = 0.25;
   // Columns of so many rows or more have bounds of their vectors, by which kernels skip tiles; UINT64_MAX: none has.
   uint64_t bounded_rows = least_bounded_rows;
   uint64_t longest_vector = data::longest_vector;  // of one kernel; what is longer runs by ranges

@@ -101,7 +101,18 @@ struct KernelEncodings {
   std::vector<uint8_t> lookups;
   // Per parameter of KernelCode::compared: 1 where its bounds are given.
   std::vector<uint8_t> bounds;
+  // Elements for which KernelCode::collected may hold are few: a warp collects them before it evaluates the rest (collect.cpp).
+  bool collects = false;
   bool operator==(const KernelEncodings&) const = default;
+};
+
+// What is known of how many elements a loop selects before it asks tables or reads at computed places: for an estimate.
+struct Selecting {
+  enum Kind : uint8_t { compares, all, any } kind = compares;
+  uint32_t parameter = 0;         // of the kernel, whose element is compared
+  hir::Builtin builtin{};         // so, as the left operand
+  std::optional<int64_t> number;  // with that; none: with what only the run knows
+  std::vector<Selecting> parts;
 };
 
 struct KernelCode {
@@ -146,6 +157,8 @@ struct KernelCode {
   std::vector<Sink> sinks;
   // Parameters by whose bounds tiles may be skipped.
   InlineVector<uint32_t, 4> compared;
+  // None: there is nothing that it could collect.
+  std::optional<Selecting> collected;
   // Per result (may be shorter): the kernel parameter that the result starts as a copy of, size included (index_a); -1: none.
   std::vector<int32_t> starts_as;
   // Per result (may be shorter): a list result has the cells of this list parameter, whose offsets it shares; -1: no list, or each cell is one element.

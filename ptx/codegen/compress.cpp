@@ -186,6 +186,12 @@ Reg<U32> start_scans(Emitter& e) {
   return e.b.mad_lo(e.warp, segment(e), e.lane);
 }
 
+Reg<U32> positions_of_warp(Emitter& e) {
+  for (const Scan& s : e.scans)
+    if (!s.early) return e.b.add(segment_of(e, s), static_cast<uint32_t>(s.shared_at));
+  return {};
+}
+
 namespace {
 // Of the warp's segment.
 Reg<U32> selected_so_far(Emitter& e, const Scan& scan) {

@@ -343,6 +343,8 @@ struct TileBounds {
   Reg<U64> at;  // of the tile's first vector
 };
 
+using Conditions = decltype(Guard::conditions);
+
 struct Emitter {
   const outliner::Outlined& outlined;
   const outliner::Kernel& kernel;
@@ -395,6 +397,9 @@ struct Emitter {
   Reg<U32> worst;                   // the largest ErrorWord so far; 0: none
   Reg<U32> tid, ctaid, nctaid;
   Reg<U64> first_index;    // element index of this thread's first item; when wanted
+  // Of collected elements (collect.cpp): the conditions, which hold; per item its element's number, and its place in the tile.
+  Conditions given;
+  InlineVector<Reg<U32>, 4> numbers, places;
   uint32_t item = 0;       // current item
   bool all_valid = false;  // every item of the tile is within n
   bool in_loop = false;
@@ -489,6 +494,8 @@ void evaluate_item(Emitter& e, const ItemPlan& plan);  // the rest of the steps,
 // Fills guards and guard_of, and the guards of inputs.
 void find_guards(Emitter& e, const Marks& wanted_steps, const Marks& early_steps);
 void drop_guards(Emitter& e);                              // at the end of the loop
+// The conditions of stage 0 that hold for all elements that the loop has a use for.
+Conditions conditions_of_all(const Emitter& e, const Marks& wanted_steps, const Marks& early_steps);
 void note_guard(Emitter& e, Guard& guard);                 // of the current item, whose conditions are evaluated
 Reg<Pred> guard_of(Emitter& e, hir::StatementId step);  // for the current item; not valid: none
 
@@ -616,8 +623,20 @@ inline constexpr uint32_t scratch_fixed_bytes = 16;
 // --- skips.cpp ----------------------------------------------------------------------------------------------------------------
 
 void find_test(Emitter& e);  // after scans and sinks are known: fills KernelCode::compared, test and bounds
+// What comparisons say of the conditions, all of which hold.
+std::optional<Selecting> selecting(const Emitter& e, const Conditions& conditions);
 // Past the elements of a tile, or of a warp's part of it, that begin at `first` or lie within one vector with it, if none counts.
 void skip_tile(Emitter& e, Reg<U32> first, uint32_t rows, ptx::LabelId past);
+
+// --- collect.cpp --------------------------------------------------------------------------------------------------------------
+
+// Of a loop that the steps are wanted of: what holds for all elements that count. Empty: they are not collected.
+Conditions find_collected(Emitter& e, const Marks& wanted_steps);
+// Adds those of the items for which the conditions hold to the warp's: 2 bytes each, its place in the tile, or 4, its number.
+void collect_items(Emitter& e, const Conditions& conditions, const Marks& steps, Reg<U32> first, uint32_t unit, Reg<U32> cursor);
+// The items are the collected elements from `at` of lane 0 on, of which e.room says how many there are.
+void take_collected(Emitter& e, uint32_t unit, Reg<U32> at, Reg<U32> tile_begin);
+void end_collected(Emitter& e);
 
 // --- compress.cpp -------------------------------------------------------------------------------------------------------------
 
@@ -627,6 +646,8 @@ bool find_masks(const Emitter& e, const hir::Operand& v, Masks& found);
 void declare_scan_memory(Emitter& e);
 void take_tile(Emitter& e);                          // sets tile_number to the next tile, which may lie beyond n
 Reg<U32> start_scans(Emitter& e);                    // of a tile; the thread's first element in it
+// Where the warp's positions of a scan are in shared memory, room for those of all its elements; not valid: there is no such scan.
+Reg<U32> positions_of_warp(Emitter& e);
 void note_selection(Emitter& e, Reg<U32> position);  // the current item, whose place in the tile is `position`
 void store_selections(Emitter& e);                   // all of the tile's, after its last item
 

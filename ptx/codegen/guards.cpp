@@ -29,7 +29,7 @@ namespace rndn::codegen {
 namespace {
 
 using hir::VariableId;
-using Conditions = decltype(Guard::conditions);  // ascending: all of them hold
+// Conditions ascend, and all of them hold.
 
 constexpr size_t most_guards = 4, most_late_guards = 6, most_steps = 48;
 
@@ -122,20 +122,20 @@ class Finder {
     }
   }
 
-  // The guard outside which no accumulator and no error has a use for an item.
-  std::optional<uint32_t> of_items(const std::vector<Guard>& guards) const {
+  // What holds for all elements that the loop has a use for: accumulators, sinks and scans, and errors; `late`: not those of early steps.
+  std::optional<Conditions> of_all(bool late) const {
     std::vector<Conditions> selected(e_.function.variables.size());  // what holds for all elements of a selection
     std::optional<Conditions> common;
-    const auto is_used = [&](VariableId v) {
-      const Conditions& of = selected[index(v)];
+    const auto is_used_under = [&](const Conditions& of) {
       Conditions both;
       if (common) std::set_intersection(common->begin(), common->end(), of.begin(), of.end(), std::back_inserter(both));
       common = common ? std::move(both) : of;
     };
+    const auto is_used = [&](VariableId v) { is_used_under(selected[index(v)]); };
     for (size_t k = 0; k < e_.steps.size(); ++k) {
       const Step& s = e_.steps[k];
       if (s.scalar || s.reduction) continue;
-      const bool selects = s.call && s.builtin == Builtin::compress;
+      const bool selects = s.call && (s.builtin == Builtin::compress || (!late && s.builtin == Builtin::where));
       if (e_.definitions[index(s.target)] == 1 && (selects || reads_memory(s) || keeps_rows(s)))
         for (size_t o = 0; o < s.operands.size(); ++o) {
           if (reads_whole(s, o) || s.operands[o].kind != hir::Operand::variable) continue;
@@ -143,9 +143,24 @@ class Finder {
           all = united(all, selected[s.operands[o].id]);
           if (selects && o == 0) all = united(all, conjuncts(s.operands[o]));
         }
-      if (wanted_[k] && !early_[k] && can_fail(e_, s)) is_used(s.target);
+      if (wanted_[k] && !(late && early_[k]) && can_fail(e_, s)) is_used(s.target);
     }
     for (const Accumulator& a : e_.accumulators) is_used(a.argument);
+    for (const Sink& s : e_.sinks) {
+      for (VariableId k : s.keys) is_used(k);
+      for (const Fold& f : s.folds) is_used(f.values);
+    }
+    for (const Scan& s : e_.scans) {
+      Conditions all;
+      for (const hir::Operand& m : s.masks) all = united(all, conjuncts(m));
+      is_used_under(all);
+    }
+    return common;
+  }
+
+  // The guard outside which no accumulator and no error has a use for an item.
+  std::optional<uint32_t> of_items(const std::vector<Guard>& guards) const {
+    const std::optional<Conditions> common = of_all(true);
     std::optional<uint32_t> best;
     for (uint32_t g = 0; common && g < guards.size(); ++g) {
       const Conditions& of = guards[g].conditions;
@@ -154,6 +169,11 @@ class Finder {
         best = g;
     }
     return best;
+  }
+
+  Conditions of_stage_0(Conditions conditions) const {
+    drop(conditions, 0);
+    return conditions;
   }
 
  private:
@@ -274,6 +294,12 @@ void find_guards(Emitter& e, const Marks& wanted, const Marks& early) {
   finder.find(e.guards, e.guard_of, e.inputs);
   // What takes but a few instructions is not worth a branch.
   if (sums_floats(e) && e.sinks.empty()) e.guard_of_items = finder.of_items(e.guards);
+}
+
+Conditions conditions_of_all(const Emitter& e, const Marks& wanted, const Marks& early) {
+  const Finder finder(e, wanted, early);
+  const std::optional<Conditions> found = finder.of_all(false);
+  return found ? finder.of_stage_0(*found) : Conditions();
 }
 
 void note_guard(Emitter& e, Guard& g) {

@@ -26,6 +26,10 @@ void start_item(Emitter& e, uint32_t item) {
   e.conjunctions.clear();
   // First, so that comparisons can take it in.
   if (e.in_loop && !e.all_valid && (e.guards_items || item < e.within.size())) e.valid = within(e, item);
+  if (e.given.empty()) return;
+  // They hold for all items that there are.
+  e.active.emplace_back(e.valid.id, e.valid);
+  for (VariableId v : e.given) e.values[index(v)] = element(BasicType::boolean, e.valid);
 }
 
 void set_inputs(Emitter& e, bool booleans) {

@@ -258,6 +258,7 @@ Marks steps_for(const Emitter& e, Marks& needed, bool selected) {
   for (size_t s = e.steps.size(); s-- > 0;) {
     const Step& step = e.steps[s];
     if (step.scalar || step.reduction || e.form(step.target) == Form::cell || !needed[index(step.target)]) continue;
+    if (std::find(e.given.begin(), e.given.end(), step.target) != e.given.end()) continue;
     wanted[s] = true;
     for (size_t k = 0; k < step.operands.size(); ++k)
       if (step.operands[k].kind == hir::Operand::variable && !reads_whole(step, k) && !(selected && masks(step, k)))
@@ -460,7 +461,7 @@ void write_items(Emitter& e, const Pass& pass, const Marks& wanted, Reg<U32> pos
   load_items(e);
   for (Output& out : e.outputs) out.items.clear();
   ItemPlan plan = start_items(e, wanted, early);
-  const bool passes_by = e.guard_of_items && pass.accumulates && !pass.scans &&
+  const bool passes_by = e.guard_of_items && e.given.empty() && pass.accumulates && !pass.scans &&
                          std::none_of(e.outputs.begin(), e.outputs.end(), [&](const Output& out) {
                            return pass.takes(out) || out.kind == Output::scattered;
                          });
@@ -470,7 +471,10 @@ void write_items(Emitter& e, const Pass& pass, const Marks& wanted, Reg<U32> pos
     evaluate_item(e, plan);
     if (pass.accumulates) accumulate(e);
     if (pass.accumulates) fold_item(e);
-    if (pass.scans) note_selection(e, e.item ? e.b.add(position, e.local_offset(e.item)) : position);
+    if (pass.scans)
+      note_selection(e, !e.places.empty() ? e.places[e.item]
+                        : e.item          ? e.b.add(position, e.local_offset(e.item))
+                                          : position);
     for (Output& out : e.outputs)
       if (pass.takes(out)) out.items.push_back(storable(e, convert(e, e.values[index(out.variable)], out.type)));
     if (passes_by) e.b.bind(next);
@@ -479,12 +483,168 @@ void write_items(Emitter& e, const Pass& pass, const Marks& wanted, Reg<U32> pos
   drop_guards(e);
 }
 
+// What the conditions follow from; marks the variables that those steps read.
+Marks steps_of_conditions(const Emitter& e, const Conditions& conditions, Marks& needed) {
+  needed = marks(e.function.variables.size());
+  for (VariableId v : conditions) needed[index(v)] = true;
+  return steps_for(e, needed, false);
+}
+
+void want_inputs(Emitter& e, const Marks& needed) {
+  for (Input& in : e.inputs) in.wanted = needed[index(in.variable)];
+}
+
+// Past the first elements of the thread's part of a tile.
+void start_part(Emitter& e, Reg<U32> first, Reg<U32> room) {
+  e.room = Builder::as<S32>(room);
+  for (Input& in : e.inputs)
+    if (in.wanted) in.at = place(e, in.type, in.stored, e.b.ld_param(in.data), first);
+}
+
+// The loop where what holds for all elements that count is evaluated first, and the rest for those that are left (collect.cpp).
+class CollectingLoop {
+ public:
+  CollectingLoop(Emitter& e, const Pass& pass, const Conditions& conditions)
+      : e_(e), pass_(pass), conditions_(conditions) {
+    of_conditions_ = steps_of_conditions(e, conditions, needed_by_conditions_);
+    e.given = conditions;
+    of_rest_ = steps_of(e, pass, needed_by_rest_);
+    e.given.clear();
+    // Of a tile few are left, of all tiles enough: more items than one would be idle there.
+    rest_items_ = pass.scans ? 1 : items_of(e, of_rest_);
+    e.stride = 32;
+    e.guards_items = true;
+  }
+
+  // Of selections that are stored: tile by tile, in the memory of their positions, which are no more than those collected before them.
+  void write_scans() {
+    Builder& b = e_.b;
+    const uint32_t tile = e_.block_size * e_.scan_items, items = std::min(e_.scan_items, most_items_);
+    const ptx::LabelId loop = b.label(), end = b.label(), part = b.label(),
+                       past = e_.test ? b.label() : none<ptx::LabelId>();
+    e_.tiles = b.max(b.shr(b.add(e_.n32, tile - 1), std::countr_zero(tile)), 1);
+    b.bind(loop);
+    take_tile(e_);
+    b.when(b.setp(Compare::ge, e_.tile_number, e_.tiles)).bra_uni(end);
+    Reg<U32> local = start_scans(e_), begin = b.shl(e_.tile_number, std::countr_zero(tile)),
+             first = b.add(begin, local);
+    e_.in_loop = true;
+    if (e_.test) skip_tile(e_, first, e_.scan_items * e_.stride, past);
+    e_.items = items;
+    want_inputs(e_, needed_by_conditions_);
+    start_input_items(e_, true);
+    start_part(e_, first, b.sub(b.min(b.sub(e_.n32, begin), tile), local));
+    Reg<U32> from = positions_of_warp(e_), cursor = b.mov(from), position = b.mov(local);
+    b.bind(part);
+    collect_items(e_, conditions_, of_conditions_, position, 2, cursor);
+    if (items < e_.scan_items) {
+      for (Input& in : e_.inputs)
+        if (in.wanted) advance(e_, in.type, in.stored, in.at, items * e_.stride);
+      b.sub(e_.room, static_cast<int32_t>(items * e_.stride), e_.room);
+      b.add(position, items * e_.stride, position);
+      b.when(b.setp(Compare::ge, b.and_(position, 32 * e_.scan_items - 1), items * e_.stride)).bra_uni(part);
+    }
+    b.bar_warp_sync();
+    // The rest.
+    const ptx::LabelId next = b.label(), done = b.label();
+    Reg<U32> collected = b.shr(b.sub(cursor, from), 1), at = b.mad_lo(e_.lane, 2, from);
+    Reg<S32> left = Builder::as<S32>(b.mov(collected));
+    b.bind(next);
+    b.when(b.setp(Compare::le, left, 0)).bra_uni(done);
+    start_rest(left);
+    take_collected(e_, 2, at, begin);
+    write_items(e_, pass_, of_rest_, {});
+    b.add(at, 2 * rest_items_ * e_.stride, at);
+    b.sub(left, static_cast<int32_t>(rest_items_ * e_.stride), left);
+    b.bra_uni(next);
+    b.bind(done);
+    end_collected(e_);
+    if (e_.test) b.bind(past);
+    store_selections(e_);
+    b.bra_uni(loop);
+    b.bind(end);
+    e_.in_loop = false;
+  }
+
+  // Of reductions: whatever tile they are of, as many as lanes take.
+  void write_reductions() {
+    Builder& b = e_.b;
+    constexpr uint32_t items = most_items_;
+    const uint32_t tile = e_.block_size * items, of_warp = items * e_.stride, taken = rest_items_ * e_.stride;
+    e_.code.items_per_thread = items;
+    const ptx::SharedVariable shared =
+        b.shared<U32>(e_.code.name + "_collected", (of_warp + taken) * (e_.block_size / 32), 16);
+    e_.lanes_below = b.special(ptx::SpecialRegister::lanemask_lt);
+    e_.lane = b.and_(e_.tid, 31);
+    e_.warp = b.shr(e_.tid, 5);
+    const ptx::LabelId loop = b.label(), end = b.label(), next = b.label(), done = b.label();
+    const ptx::LabelId past = e_.test ? b.label() : none<ptx::LabelId>();
+    Reg<U32> tiles = b.shr(b.add(e_.n32, tile - 1), std::countr_zero(tile)), number = b.mov(e_.ctaid);
+    Reg<U32> count = b.constant<U32>(0);
+    e_.in_loop = true;
+    b.when(b.setp(Compare::ge, number, tiles)).bra_uni(end);
+    b.bind(loop);
+    Reg<U32> begin = b.shl(number, std::countr_zero(tile)), local = b.mad_lo(e_.warp, of_warp, e_.lane),
+             first = b.add(begin, local);
+    Reg<U32> from = b.mad_lo(e_.warp, 4 * (of_warp + taken), b.address_of_32(shared));
+    if (e_.test) skip_tile(e_, first, of_warp, past);
+    e_.items = items;
+    want_inputs(e_, needed_by_conditions_);
+    start_input_items(e_, true);
+    start_part(e_, first, b.sub(b.min(b.sub(e_.n32, begin), tile), local));
+    Reg<U32> cursor = b.mad_lo(count, 4, from);
+    collect_items(e_, conditions_, of_conditions_, first, 4, cursor);
+    b.shr(b.sub(cursor, from), 2, count);
+    if (e_.test) b.bind(past);
+    b.bar_warp_sync();
+    // The last ones, when there are enough, or when nothing comes any more.
+    b.add(number, e_.nctaid, number);
+    Reg<U32> enough = b.select<U32>(1, taken, b.setp(Compare::ge, number, tiles));
+    b.bind(next);
+    b.when(b.setp(Compare::lt, count, enough)).bra_uni(done);
+    Reg<U32> some = b.min(count, taken);
+    b.sub(count, some, count);
+    start_rest(Builder::as<S32>(some));
+    take_collected(e_, 4, b.mad_lo(b.add(count, e_.lane), 4, from), {});
+    write_items(e_, pass_, of_rest_, {});
+    b.bra_uni(next);
+    b.bind(done);
+    b.bar_warp_sync();
+    b.when(b.setp(Compare::lt, number, tiles)).bra_uni(loop);
+    b.bind(end);
+    end_collected(e_);
+    e_.in_loop = false;
+  }
+
+ private:
+  static constexpr uint32_t most_items_ = 8;
+
+  void start_rest(Reg<S32> left) {
+    e_.items = rest_items_;
+    e_.given = conditions_;
+    want_inputs(e_, needed_by_rest_);
+    start_input_items(e_, false);
+    e_.room = e_.b.sub(left, Builder::as<S32>(e_.lane));
+  }
+
+  Emitter& e_;
+  const Pass& pass_;
+  const Conditions& conditions_;
+  Marks of_conditions_, of_rest_, needed_by_conditions_, needed_by_rest_;
+  uint32_t rest_items_ = 1;
+};
+
 void write_loop(Emitter& e, const Pass& pass) {
   Builder& b = e.b;
   Marks needed;
   const Marks wanted = steps_of(e, pass, needed);
+  want_inputs(e, needed);
+  if (const Conditions conditions = pass.rows ? Conditions() : find_collected(e, wanted);
+      e.encodings.collects && !conditions.empty()) {
+    CollectingLoop collecting(e, pass, conditions);
+    return pass.scans ? collecting.write_scans() : collecting.write_reductions();
+  }
   const bool positions = reads_positions(e, wanted);
-  for (Input& in : e.inputs) in.wanted = needed[index(in.variable)];
   e.items = items_of(e, wanted);
   if (pass.scans) e.items = std::min(e.items, e.scan_items);
   e.guards_items = pass.scans || (pass.accumulates && !(e.accumulators.empty() && e.sinks.empty()));

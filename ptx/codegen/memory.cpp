@@ -185,6 +185,13 @@ Element input_item(Emitter& e, const Input& in, uint32_t item) {
   return restored(e, in.type, in.stored, in.items[item]);
 }
 
+// Of an item of the loop, whose place in the tile, or number, is known.
+static void load_item(Emitter& e, Input& in, uint32_t item, Reg<Pred> guard) {
+  if (e.numbers.empty()) return load_input(e, in, item, e.local_offset(item), guard);
+  in.at = place(e, in.type, in.stored, e.b.ld_param(in.data), e.numbers[item]);
+  load_input(e, in, item, 0, guard);
+}
+
 void load_all_items(Emitter& e) {
   for (Input& in : e.inputs) in.loaded = false;
   for (uint32_t i = 0; i < e.items; ++i)
@@ -200,14 +207,22 @@ Reg<Pred> within(Emitter& e, uint32_t item) {
 void load_guarded_inputs(Emitter& e, uint32_t guard) {
   for (uint32_t i = 0; i < e.items; ++i)
     for (Input& in : e.inputs)
-      if (in.wanted && in.guard == guard)
-        load_input(e, in, i, e.local_offset(i), e.b.setp(Compare::ne, e.guards[guard].items[i], 0));
+      if (in.wanted && in.guard == guard) load_item(e, in, i, e.b.setp(Compare::ne, e.guards[guard].items[i], 0));
 }
 
 void load_items(Emitter& e) {
   Builder& b = e.b;
-  e.within.clear();
   for (Input& in : e.inputs) in.loaded = false;
+  if (!e.numbers.empty()) {  // where there are none, they are 0, of an element that is there
+    for (uint32_t i = 0; i < e.items; ++i)
+      for (Input& in : e.inputs)
+        if (in.wanted && !in.guard)
+          load_item(e, in, i, {});
+        else if (in.wanted)
+          find(in.stored).clear(b, in.type, in.stored, in.items[i]);
+    return;
+  }
+  e.within.clear();
   if (std::none_of(e.inputs.begin(), e.inputs.end(), [](const Input& in) { return in.wanted; })) return;
   constexpr uint32_t kept = 4;  // more predicates would be in the way
   for (uint32_t i = 0; i < e.items; ++i) {

@@ -8,6 +8,7 @@ namespace rndn::codegen {
 using ptx::Compare;
 
 Element item_index(Emitter& e) {
+  if (!e.numbers.empty()) return element(BasicType::i64, e.b.cvt<S64>(e.numbers[e.item]));
   const uint32_t offset = e.local_offset(e.item);
   Reg<S64> first = Builder::as<S64>(e.first_index);
   return element(BasicType::i64, offset ? e.b.add(first, offset) : first);

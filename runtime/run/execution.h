@@ -220,6 +220,11 @@ class Run {
   // The way in words, with the figures that it was chosen by.
   std::string way_in_words(const codegen::KernelCode::Sink& sink, const FoldInput& in, FoldWay& way, bool sure) const;
 
+  // --- selectivity.cpp ---
+  // Which share of a kernel's elements may be left; 1 where nothing is known.
+  static double share_of(const codegen::Selecting& test, std::span<const ItemPtr> inputs);
+  bool collects(const codegen::KernelCode& code, std::span<const ItemPtr> inputs) const;
+
   // --- forecast.cpp ---
   bool forecast_launch(const Step& s, Forecast& found, bool& sure);
   void expect_results(const Step& s, uint64_t most_rows);
@@ -230,6 +235,7 @@ class Run {
   DataChoices* choices_ = nullptr;  // what a forecast is to tell; null: nothing
   std::string place_of(const hir::Function& f, hir::Builtin builtin, size_t operand, std::span<const int64_t> numbers) const;
   void tell_fold(bool again, const hir::Function& f, int64_t number, const std::string& what);
+  void tell_collecting(const codegen::KernelCode& code, std::span<const ItemPtr> inputs);
   void tell_join(bool again, const hir::Function& f, const codegen::KernelCode::Lookup& lookup, const Item& column);
   std::vector<uint64_t> most_rows_;  // per slot: rows at most, where they or their bounds are unsure; 0: they are not
 

@@ -344,6 +344,7 @@ codegen::KernelEncodings Run::forms_of(const Step& s, std::span<const ItemPtr> i
       key.bounds.resize(std::max<size_t>(key.bounds.size(), k + 1));
       key.bounds[k] = 1;
     }
+  key.collects = collects(code, inputs);
   key.lookups = std::move(lookups);
   while (!key.lookups.empty() && key.lookups.back() == 0) key.lookups.pop_back();
   for (std::vector<encodings::Stored>* forms : {&key.parameters, &key.results})

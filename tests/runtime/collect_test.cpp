@@ -1,0 +1,305 @@
+// Elements that are collected before tables are asked (ptx/codegen/collect.cpp, runtime/run/selectivity.cpp): on the simulator programs give what the
+// reference interpreter gives, whatever share of rows conditions leave; fewer instructions run where few are left.
+// RNDN_RANDOM_SEEDS=N: so many random programs.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <array>
+#include <bit>
+#include <cstdlib>
+#include <random>
+
+#include "runtime/engine.h"
+#include "runtime/print_result.h"
+#include "runtime/simulator/simulator_device.h"
+#include "tests/runtime/forwarding_device.h"
+#include "tests/support/made_tables.h"
+
+namespace rndn::runtime::collect_test {
+namespace {
+
+using hir::BasicType;
+using rndn::test::MadeTables;
+
+class CountingDevice final : public runtime::test::ForwardingDevice {
+ public:
+  using ForwardingDevice::ForwardingDevice;
+  uint64_t instructions = 0;  // of warps, in all launches
+  Result<void> launch(device::KernelHandle k, device::Dim3 grid, device::Dim3 block, uint32_t shared,
+                      std::span<const std::byte> parameters) override {
+    RETURN_IF_ERROR(to_.launch(k, grid, block, shared, parameters));
+    instructions += to_.last_launch().warp_instructions;
+    return {};
+  }
+};
+
+struct Ran {
+  std::string result;
+  uint64_t instructions = 0;  // of the last run
+};
+
+struct How {
+  const char* target = "sm_90";
+  EngineOptions engine = {.measure_kernels = false};
+  int runs = 1;
+};
+
+Result<Ran> run_so(const std::string& text, const reference::Tables& tables, const How& how) {
+  SourceManager sources;
+  DiagnosticSink sink;
+  Timings timings;
+  CompileOptions options;
+  options.target = how.target;
+  options.verify_passes = true;
+  auto compiled = compile(sources.add("t.hir", text), sources, options, sink, timings);
+  if (!compiled) return input_error("{}{}", compiled.error().message, render(sink, sources));
+  sim::Options checks;
+  checks.check_memory = checks.check_uninitialised = checks.check_hazards = checks.check_races = true;
+  ASSIGN_OR_RETURN(const auto simulator, open_simulator(how.target, checks));
+  CountingDevice device(*simulator);
+  Engine engine(device, tables, nullptr);
+  EngineOptions engine_options = how.engine;
+  engine_options.allow_fallback = false;
+  ASSIGN_OR_RETURN(const auto plan, engine.plan(*compiled, sources, engine_options, timings));
+  Ran ran;
+  for (int run = 0; run < how.runs; ++run) {
+    device.instructions = 0;
+    ASSIGN_OR_RETURN(const auto results, engine.run(*plan, timings));
+    ASSIGN_OR_RETURN(std::string shown, print_result(results, Format::json));
+    if (run && shown != ran.result) return input_error("run {} gives something else", run);
+    ran = {std::move(shown), device.instructions};
+  }
+  return ran;
+}
+
+Result<std::string> run_on_reference(const std::string& text, const reference::Tables& tables) {
+  SourceManager sources;
+  DiagnosticSink sink;
+  Timings timings;
+  const hir::Program program = hir::run(sources.add("t.hir", text), sources, {}, sink, timings);
+  if (sink.has_errors()) return input_error("{}", render(sink, sources));
+  ASSIGN_OR_RETURN(const auto results, reference::run(program, tables, sources, nullptr));
+  return print_result(results, Format::json);
+}
+
+std::string load(const std::string& table, const std::string& column, const std::string& type) {
+  return fmt::format("  {0}_{1}:{2} = check_cast(@column_value({0}, `{1}:sym), {2});\n", table, column, type);
+}
+
+std::string program(const std::string& lines, const std::vector<std::string>& columns) {
+  std::string names;
+  for (size_t i = 0; i < columns.size(); ++i) names += fmt::format("{}`c{}", i ? ", " : "", i);
+  return fmt::format(
+      "module m {{\n import Builtin.*;\n def main() : table {{\n  f:table = @load_table(`f:sym);\n  d:table = "
+      "@load_table(`d:sym);\n{}  all:? = @list({});\n  result:? = @table({}:sym, all);\n  return result;\n }}\n}}\n",
+      lines, fmt::join(columns, ", "), columns.size() == 1 ? names : "(" + names + ")");
+}
+
+// Options by which everything that can be collected is.
+EngineOptions always(bool folds_apart) {
+  EngineOptions options{.measure_kernels = false};
+  options.collected_rows = 0;
+  options.most_collected = 1;
+  if (folds_apart) options.most_rows_of_selective_folds = 0;
+  return options;
+}
+
+EngineOptions never(bool folds_apart) {
+  EngineOptions options = always(folds_apart);
+  options.collected_rows = UINT64_MAX;
+  return options;
+}
+
+// Facts: c0 and c1 for conditions, v and w to be taken, k (and k2) to be joined with a dimension d, whose keys are all different.
+TEST(Collect, RandomStars) {
+  const char* seeds = std::getenv("RNDN_RANDOM_SEEDS");
+  const uint32_t count = seeds ? static_cast<uint32_t>(std::atoi(seeds)) : 24;
+  constexpr uint64_t rows_of[] = {0, 1, 31, 500, 2047, 2049, 4096, 5000, 9000};
+  constexpr const char* targets[] = {"sm_61", "sm_75", "sm_80", "sm_90"};
+  uint32_t fewer = 0, compared = 0;
+  for (uint32_t seed = 1; seed <= count; ++seed) {
+    std::mt19937_64 random(seed);
+    const auto any = [&](uint64_t n) { return random() % n; };
+    const uint64_t rows = any(3) ? rows_of[5 + any(4)] : rows_of[any(5)], keys = 1 + any(900);
+    MadeTables tables;
+    std::vector<int64_t> c0, c1, v, w, k, k2, dk, dk2, dx, dy;
+    const bool clustered = any(2);
+    for (uint64_t i = 0; i < rows; ++i) {
+      c0.push_back(clustered ? static_cast<int64_t>(i / 64 % 100) : static_cast<int64_t>(any(100)));
+      c1.push_back(static_cast<int64_t>(any(10)));
+      v.push_back(static_cast<int64_t>(any(2000)) - 1000);
+      w.push_back(std::bit_cast<int64_t>(static_cast<double>(static_cast<int64_t>(any(20000))) / 7));
+      const auto key = static_cast<int64_t>(any(keys + keys / 2));
+      k.push_back(key / 4), k2.push_back(key % 4);
+    }
+    const bool two = any(2), dense = any(2);
+    for (uint64_t i = 0; i < keys; ++i) {
+      const auto key = static_cast<int64_t>(two || dense ? i : i * 7919 % 100003);
+      dk.push_back(two ? key / 4 : key), dk2.push_back(key % 4);
+      dx.push_back(static_cast<int64_t>(any(50)));
+      dy.push_back(any(3) == 0);
+    }
+    if (!two)
+      for (uint64_t i = 0; i < rows; ++i) k[i] = any(3) ? dk[any(keys)] : static_cast<int64_t>(any(2 * keys));
+    if (any(2)) {
+      std::vector<size_t> order(keys);
+      for (size_t i = 0; i < keys; ++i) order[i] = i;
+      std::shuffle(order.begin(), order.end(), random);
+      for (std::vector<int64_t>* of : {&dk, &dk2, &dx, &dy}) {
+        std::vector<int64_t> moved;
+        for (size_t i : order) moved.push_back((*of)[i]);
+        *of = std::move(moved);
+      }
+    }
+    const bool text = any(3) == 0;
+    tables.put("f", "c0", BasicType::i32, c0);
+    if (text) {
+      std::vector<std::string> texts;
+      for (int64_t x : c1) texts.push_back(fmt::format("text {}", x));
+      tables.put("f", "c1", true, texts);
+    } else {
+      tables.put("f", "c1", BasicType::i64, c1);
+    }
+    tables.put("f", "v", BasicType::i64, v);
+    tables.put("f", "w", BasicType::f64, w);
+    tables.put("f", "k", BasicType::i32, k);
+    tables.put("f", "k2", BasicType::i32, k2);
+    tables.put("d", "k", BasicType::i32, dk);
+    tables.put("d", "k2", BasicType::i32, dk2);
+    tables.put("d", "x", BasicType::i64, dx);
+    tables.put("d", "y", BasicType::boolean, dy);
+    std::string lines = load("f", "c0", "i32") + load("f", "c1", text ? "sym" : "i64") + load("f", "v", "i64") +
+                        load("f", "w", "f64") + load("f", "k", "i32") + load("f", "k2", "i32") + load("d", "k", "i32") +
+                        load("d", "k2", "i32") + load("d", "x", "i64") + load("d", "y", "bool");
+    // From none to all rows are left.
+    const uint64_t from = any(110), width = std::array<uint64_t, 4>{0, 3, 20, 120}[any(4)];
+    lines += fmt::format("  m0:? = @geq(f_c0, {}:i32);\n  m1:? = @lt(f_c0, {}:i32);\n  m2:? = @and(m0, m1);\n",
+                         width == 120 ? 0 : from, width == 120 ? 120 : from + width);
+    std::string mask = "m2";
+    if (any(2)) {
+      const uint64_t one = any(10), other = any(10);
+      const auto equal = [&](uint64_t x) {
+        return text ? fmt::format("`\"text {}\":sym", x) : fmt::format("{}:i64", x);
+      };
+      lines += fmt::format(
+          "  m3:? = @eq(f_c1, {});\n  m4:? = @eq(f_c1, {});\n  m5:? = @or(m3, m4);\n  m6:? = @and(m2, m5);\n",
+          equal(one), equal(other));
+      mask = "m6";
+    }
+    for (const char* c : {"v", "w", "k", "k2"}) lines += fmt::format("  s{0}:? = @compress({1}, f_{0});\n", c, mask);
+    lines += two ? "  x:? = @list(d_k, d_k2);\n  y:? = @list(sk, sk2);\n  p:? = @join_index(@eq, @eq, x, y);\n"
+                 : "  p:? = @join_index(@eq, d_k, sk);\n";
+    lines +=
+        "  l:? = @index(p, 0:i64);\n  r:? = @index(p, 1:i64);\n  a:? = @index(d_x, l);\n  b:? = @index(sv, r);\n  e:? "
+        "= @index(sw, r);\n";
+    std::string more = "a", values = "b", floats = "e";
+    if (any(3) == 0) {  // what is found selects, too
+      lines +=
+          "  z:? = @index(d_y, l);\n  a1:? = @compress(z, a);\n  b1:? = @compress(z, b);\n  e1:? = @compress(z, e);\n";
+      more = "a1", values = "b1", floats = "e1";
+    }
+    std::vector<std::string> results;
+    switch (any(5)) {
+      case 0:
+        lines += fmt::format("  t:? = @mul({}, {});\n  r0:? = @sum(t);\n  r1:? = @len({});\n  r2:? = @sum({});\n", more,
+                             values, values, floats);
+        results = {"r0", "r1", "r2"};
+        break;
+      case 1: results = {more, values, floats}; break;
+      case 2:  // what conditions select is stored, too
+        lines +=
+            fmt::format("  n:? = @len(sv);\n  u:? = @plus(sv, 1:i64);\n  q:? = @sum({});\n  i0:? = @sum(u);\n", values);
+        results = {"q", "n", "i0"};
+        break;
+      case 3:
+        lines += fmt::format("  t:? = @plus({0}, {1});\n  j:? = @gt(t, 20:i64);\n  r0:? = @compress(j, {1});\n", more,
+                             values);
+        results = {"r0"};
+        break;
+      default:
+        lines += fmt::format(
+            "  g:? = @group({0});\n  first:? = @keys(g);\n  rows:? = @values(g);\n  ks:? = @index({0}, first);\n  g1:? "
+            "= @each_right(@index, "
+            "{1}, rows);\n  g2:? = @each(@sum, g1);\n  s:? = @raze(g2);\n  g3:? = @each_right(@index, {2}, rows);\n  "
+            "g4:? = @each(@sum, g3);\n"
+            "  sf:? = @raze(g4);\n  o:? = @order(ks, 1:bool);\n  r0:? = @index(ks, o);\n  r1:? = @index(s, o);\n  r2:? "
+            "= @index(sf, o);\n",
+            more, values, floats);
+        results = {"r0", "r1", "r2"};
+    }
+    const std::string code = program(lines, results);
+    const auto expected = run_on_reference(code, tables);
+    ASSERT_TRUE(expected) << expected.error().message << code;
+    const bool apart = any(2);
+    How how{.target = targets[seed % std::size(targets)],
+            .engine = always(apart),
+            .runs = seed % 8 ? 1 : 4};  // the last is a graph
+    const auto ran = run_so(code, tables, how);
+    ASSERT_TRUE(ran) << "seed " << seed << ": " << ran.error().message << code;
+    ASSERT_EQ(ran->result, *expected) << "seed " << seed << " on " << how.target << ", " << rows << " rows\n" << code;
+    if (rows < 5000 || width > 20 || how.runs > 1) continue;
+    how.engine = never(apart);
+    const auto before = run_so(code, tables, how);
+    ASSERT_TRUE(before) << before.error().message;
+    ASSERT_EQ(before->result, *expected);
+    ++compared;
+    fewer += ran->instructions < before->instructions;
+  }
+  EXPECT_GT(compared, 0u);
+  EXPECT_GT(fewer, 0u);  // of few tiles some take as long as before
+}
+
+// Of rows of which a date range leaves one in ten, a join by two columns, the sums and the rows that are left.
+TEST(Collect, TakesFewerInstructionsWhereFewAreLeft) {
+  constexpr uint64_t rows = 60000, keys = 500;
+  MadeTables tables;
+  std::vector<int64_t> c, v, k, k2, dk, dk2, dx;
+  for (uint64_t i = 0; i < rows; ++i) {
+    c.push_back(static_cast<int64_t>(i * 7919 % 1000));
+    v.push_back(static_cast<int64_t>(i % 1000));
+    k.push_back(static_cast<int64_t>(i * 31 % 1000)), k2.push_back(static_cast<int64_t>(i % 4));
+  }
+  for (uint64_t i = 0; i < keys; ++i)
+    dk.push_back(static_cast<int64_t>(i)), dk2.push_back(static_cast<int64_t>(i % 4)),
+        dx.push_back(static_cast<int64_t>(i % 9));
+  tables.put("f", "c", BasicType::i32, c);
+  tables.put("f", "v", BasicType::i64, v);
+  tables.put("f", "k", BasicType::i32, k);
+  tables.put("f", "k2", BasicType::i32, k2);
+  tables.put("d", "k", BasicType::i32, dk);
+  tables.put("d", "k2", BasicType::i32, dk2);
+  tables.put("d", "x", BasicType::i64, dx);
+  const auto of = [&](int64_t below, const std::string& end, const std::vector<std::string>& results) {
+    return program(
+        load("f", "c", "i32") + load("f", "v", "i64") + load("f", "k", "i32") + load("f", "k2", "i32") +
+            load("d", "k", "i32") + load("d", "k2", "i32") + load("d", "x", "i64") +
+            fmt::format("  m:? = @lt(f_c, {}:i32);\n", below) +
+            "  sv:? = @compress(m, f_v);\n  sk:? = @compress(m, f_k);\n  sk2:? = @compress(m, f_k2);\n"
+            "  x:? = @list(d_k, d_k2);\n  y:? = @list(sk, sk2);\n  p:? = @join_index(@eq, @eq, x, y);\n"
+            "  l:? = @index(p, 0:i64);\n  r:? = @index(p, 1:i64);\n  a:? = @index(d_x, l);\n  b:? = @index(sv, r);\n" +
+            end,
+        results);
+  };
+  for (const auto& [end, results] :
+       {std::pair<std::string, std::vector<std::string>>{"  t:? = @mul(a, b);\n  q:? = @sum(t);\n", {"q"}},
+        {"", {"a", "b"}}}) {
+    SCOPED_TRACE(end);
+    for (const char* target : {"sm_61", "sm_90"}) {
+      How how{.target = target};
+      how.engine.collected_rows = 1000;
+      const auto few = run_so(of(100, end, results), tables, how), many = run_so(of(500, end, results), tables, how);
+      how.engine.collected_rows = UINT64_MAX;
+      const auto few_before = run_so(of(100, end, results), tables, how),
+                 many_before = run_so(of(500, end, results), tables, how);
+      ASSERT_TRUE(few && many && few_before && many_before);
+      EXPECT_EQ(few->result, few_before->result);
+      EXPECT_EQ(many->result, many_before->result);
+      EXPECT_EQ(*run_on_reference(of(100, end, results), tables), few->result);
+      EXPECT_LT(3 * few->instructions, 2 * few_before->instructions);
+      EXPECT_EQ(many->instructions, many_before->instructions);  // half of the rows: the same code
+    }
+  }
+}
+
+}  // namespace
+}  // namespace rndn::runtime::collect_test
