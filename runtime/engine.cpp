@@ -64,14 +64,22 @@ Result<operators::Operators*> Engine::State::operators_for(const operators::Opti
 bool Engine::State::evict() {
   ++evictions;
   if (buffers.trim()) return true;
-  if (!ahead.empty()) {
+  const bool all = spared_after == UINT64_MAX;
+  if (all && !ahead.empty()) {
     ahead.erase(ahead.begin());
     return true;
   }
+  for (const Uploaded& u : uploaded)  // they are the least that can be sent again
+    if (all && u.item->vector_bounds.use_count() == 1) {
+      u.item->vector_bounds = nullptr;
+      return true;
+    }
   // Not what a step holds at this moment: its owners are the cache and the list of what was uploaded.
   auto oldest = uploaded.end();
   for (auto u = uploaded.begin(); u != uploaded.end(); ++u)
-    if (u->item.use_count() <= 2 && (oldest == uploaded.end() || u->last_use < oldest->last_use)) oldest = u;
+    if (u->item.use_count() <= 2 && u->last_use <= spared_after &&
+        (oldest == uploaded.end() || u->last_use < oldest->last_use))
+      oldest = u;
   if (oldest != uploaded.end()) {
     Item& item = *oldest->item;
     item.data = 0;
@@ -83,6 +91,7 @@ bool Engine::State::evict() {
     uploaded.erase(oldest);
     return true;
   }
+  if (!all) return false;
   // Strings that an operator works with at this moment have another owner.
   for (auto& [column, domain] : domains)
     if (domain->drop_strings()) return true;

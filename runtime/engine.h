@@ -139,7 +139,7 @@ class Engine {
   uint64_t peak_bytes() const;
   // How often the host has put a column in another form for the device, since the engine was made.
   uint64_t columns_encoded() const;
-  // Bytes of columns that have gone to the device since then, in their forms; without texts.
+  // Bytes of columns that have gone to the device since then, in their forms, and of the bounds of their vectors; without texts.
   uint64_t column_bytes() const;
   // Device memory that may be in use at once, pages included. Not the code of kernels, nor host memory that the device reaches.
   void limit_memory(uint64_t bytes);

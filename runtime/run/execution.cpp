@@ -128,6 +128,7 @@ Result<std::vector<Value>> Run::replay() {
 Result<std::vector<Value>> Run::steps() {
   std::vector<Value> results;
   plan_.quiet = false;
+  spared_after_ = std::min(std::exchange(plan_.began, engine_.clock), engine_.clock);
   const uint64_t host_calls = device_.host_calls();
   for (const Step& s : plan_.steps.steps) {
     if (s.kind == Step::results) {

@@ -68,6 +68,7 @@ class Run {
   bool recording_ = false;
   std::vector<BufferPtr> held_;  // by a graph
   std::vector<DomainPtr> held_domains_;
+  uint64_t spared_after_ = 0;  // Engine::State::spared_after where bounds of vectors are sent
   Result<void> load_table(const Step& s);
   Result<void> column_part(const Step& s);
   Result<ItemPtr> file_column(std::shared_ptr<const data::FileColumn> at, std::optional<hir::BasicType> as);
@@ -113,7 +114,8 @@ class Run {
   Result<void> send_column(Item& v);
   const ColumnForm& column_form(const Item& v) const;  // of an item that is a column
   const VectorBounds* bounds_of_vectors(const Item& v) const;  // null: there are none
-  Result<device::Address> bounds_to_device(Item& v);
+  // None: there is no room, but for what is used now or was in the run before.
+  Result<BufferPtr> bounds_to_device(Item& v);
   Result<ItemPtr> plain(const ItemPtr& v);
   Result<void> size_to_device(Item& v);
   Result<device::Address> size_slot(uint64_t size);
@@ -165,6 +167,9 @@ class Run {
                           std::span<const ItemPtr> outputs);
   Result<ItemPtr> make_output(const Step& s, size_t i, uint64_t elements, const std::vector<ItemPtr>& inputs);
   Result<KernelVariant*> variant(const Step& s, codegen::KernelEncodings key);
+  // The bounds that the code reads, by its input; none where there is no room for all of them.
+  Result<std::optional<std::vector<BufferPtr>>> bounds_of(const codegen::KernelCode& code,
+                                                          std::span<const ItemPtr> inputs);
   Result<void> allocate_output(const Step& s, size_t i, Item& made);
   // Device memory for the vector that becomes result i of the step, at its capacity, the size slot behind it.
   Result<void> allocate_result(const Step& s, size_t i, Item& made);

@@ -340,7 +340,7 @@ codegen::KernelEncodings Run::forms_of(const Step& s, std::span<const ItemPtr> i
     if (way.table != codegen::KernelEncodings::usual) key.table = way.table;
   }
   for (uint32_t k : code.compared)
-    if (inputs[k]->capacity >= plan_.options.bounded_rows && bounds_of_vectors(*inputs[k])) {
+    if (plan_.bounds_fit && inputs[k]->capacity >= plan_.options.bounded_rows && bounds_of_vectors(*inputs[k])) {
       key.bounds.resize(std::max<size_t>(key.bounds.size(), k + 1));
       key.bounds[k] = 1;
     }
@@ -373,6 +373,17 @@ Result<KernelVariant*> Run::variant(const Step& s, codegen::KernelEncodings key)
   RETURN_IF_ERROR(made->find(device_, made->module->handle, compiled.reports));
   state.variants.push_back(std::move(made));
   return state.variants.back().get();
+}
+
+Result<std::optional<std::vector<BufferPtr>>> Run::bounds_of(const codegen::KernelCode& code,
+                                                             std::span<const ItemPtr> inputs) {
+  std::vector<BufferPtr> found(inputs.size());
+  for (const codegen::KernelParameter& p : code.parameters)
+    if (p.role == codegen::ParameterRole::input_bounds) {
+      ASSIGN_OR_RETURN(found[p.ordinal], bounds_to_device(*inputs[p.ordinal]));
+      if (!found[p.ordinal]) return std::optional<std::vector<BufferPtr>>();
+    }
+  return std::optional(std::move(found));
 }
 
 // A result whose length only the kernel finds takes no more than a tenth of a limit: longer ones are made by ranges.
@@ -530,22 +541,22 @@ Result<void> Run::launch(const Step& s) {
   codegen::KernelEncodings forms = forms_of(s, inputs, outputs, ways, std::move(table_forms));
   for (size_t i = 0; i < outputs.size(); ++i)
     if (!outputs[i]->data && !elements_of(*outputs[i]).data) RETURN_IF_ERROR(allocate_output(s, i, *outputs[i]));
-  ASSIGN_OR_RETURN(KernelVariant* const variant, this->variant(s, std::move(forms)));
-  const codegen::KernelCode& code = variant->code;
-  variant->describe(state.report);
   const uint32_t large_bytes =
       ways.size() == 1 && !ways[0].hashed() ? common.sinks[0].large_bytes(ways[0].entries(), ways[0].table) : 0;
-  RETURN_IF_ERROR(variant->make_room(device_, large_bytes));
-  state.report.shared_bytes += large_bytes;
-  ASSIGN_OR_RETURN(g, geometry(kernel, code, f, inputs, variant->resident_blocks));
-  RETURN_IF_ERROR(reserve_scratch(codegen::scratch_bytes(code, g.elements, g.grid)));
-
-  std::vector<device::Address> bounds_at(inputs.size());
-  for (const codegen::KernelParameter& p : code.parameters)
-    if (p.role == codegen::ParameterRole::input_bounds) {
-      ASSIGN_OR_RETURN(bounds_at[p.ordinal], bounds_to_device(*inputs[p.ordinal]));
-    }
   for (bool fits = false; !fits;) {  // the tables of groups are as large as they need to be
+    ASSIGN_OR_RETURN(KernelVariant* const variant, this->variant(s, forms));
+    const codegen::KernelCode& code = variant->code;
+    RETURN_IF_ERROR(variant->make_room(device_, large_bytes));
+    ASSIGN_OR_RETURN(g, geometry(kernel, code, f, inputs, variant->resident_blocks));
+    RETURN_IF_ERROR(reserve_scratch(codegen::scratch_bytes(code, g.elements, g.grid)));
+    ASSIGN_OR_RETURN(const auto bounds_at, bounds_of(code, inputs));
+    if (!bounds_at) {
+      plan_.bounds_fit = false;
+      forms.bounds.clear();
+      continue;
+    }
+    variant->describe(state.report);
+    state.report.shared_bytes += large_bytes;
     std::vector<uint64_t> parameters;
     bool can_fail = false;
     auto data_of = [](const Item& v) { return v.kind == Item::cells ? v.parts[0]->data : v.data; };
@@ -570,7 +581,7 @@ Result<void> Run::launch(const Step& s) {
           break;
         }
         case codegen::ParameterRole::input_offsets: parameters.push_back(inputs[p.ordinal]->offsets); break;
-        case codegen::ParameterRole::input_bounds: parameters.push_back(bounds_at[p.ordinal]); break;
+        case codegen::ParameterRole::input_bounds: parameters.push_back((*bounds_at)[p.ordinal]->address); break;
         case codegen::ParameterRole::output_data: parameters.push_back(data_of(*outputs[p.ordinal])); break;
         case codegen::ParameterRole::output_size: parameters.push_back(outputs[p.ordinal]->size_slot); break;
         case codegen::ParameterRole::lookup: parameters.push_back(tables[p.ordinal][p.part]); break;

@@ -141,6 +141,8 @@ struct Engine::State {
   void send_ahead(const data::Column& column, Encode as);
   BufferPtr take_ahead(const std::shared_ptr<data::Bytes>& bytes);  // null: it is not there
   uint64_t clock = 0;
+  uint64_t spared_after =
+      UINT64_MAX;  // evict() leaves columns that have been used since this time of `clock`, and what belongs to columns
   std::vector<OperatorSet> operators;
   std::map<std::string, uint32_t, std::less<>> library_instructions;  // per kernel of the library
   CodeCache* code_cache = nullptr;
@@ -192,6 +194,8 @@ struct Engine::Plan::State {
   std::vector<BufferPtr> size_pages;
   BufferPtr size_page;  // the last of them
   uint64_t sizes_in_page = 0;
+  bool bounds_fit = true;       // false: the device had no room for bounds of vectors, and runs go without
+  uint64_t began = UINT64_MAX;  // Engine::State::clock when the last run began; none: UINT64_MAX
   // From the third run on a graph runs, where the host has nothing to decide before the results.
   uint64_t runs = 0;             // that ended well
   bool quiet = false;            // the last of them needed nothing of the host before its results

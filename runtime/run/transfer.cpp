@@ -322,16 +322,22 @@ const VectorBounds* Run::bounds_of_vectors(const Item& v) const {
   return found.bytes ? &found : nullptr;
 }
 
-Result<Address> Run::bounds_to_device(Item& v) {
+Result<BufferPtr> Run::bounds_to_device(Item& v) {
   if (!v.vector_bounds) {
     const VectorBounds* bounds = bounds_of_vectors(v);
     CHECK(bounds, "the code for it was asked for");
     auto scope = timings_.measure(Phase::transfer, "to device");
-    ASSIGN_OR_RETURN(v.vector_bounds, arena_of(v).send(bounds->bytes->data(), bounds->bytes->size()));
+    engine_.spared_after = spared_after_;
+    auto sent = arena_of(v).send(bounds->bytes->data(), bounds->bytes->size());
+    engine_.spared_after = UINT64_MAX;
+    if (!sent && sent.error().cause == Cause::device_full) return BufferPtr{};
+    if (!sent) return sent.error();
+    v.vector_bounds = *std::move(sent);
+    engine_.column_bytes += bounds->bytes->size();
   }
   RETURN_IF_ERROR(v.vector_bounds->owner->arrive(*v.vector_bounds));
   if (recording_) held_.push_back(v.vector_bounds);
-  return v.vector_bounds->address;
+  return v.vector_bounds;
 }
 
 // A column, in the form that is chosen for it.

@@ -52,6 +52,7 @@ struct Ran {
   std::string result;
   device::LaunchCounters counters;  // of the last run
   uint64_t assembled_ns = 0;        // in the assembler
+  uint64_t column_bytes = 0;        // of all runs
 };
 
 struct How {
@@ -59,6 +60,7 @@ struct How {
   EngineOptions engine = {.measure_kernels = false, .bounded_rows = 0};
   int runs = 1;
   CodeCache* code = nullptr;
+  uint64_t limit = UINT64_MAX;  // of device memory
 };
 
 Result<Ran> run_so(const std::string& text, const reference::Tables& tables, const How& how) {
@@ -77,6 +79,7 @@ Result<Ran> run_so(const std::string& text, const reference::Tables& tables, con
   ASSIGN_OR_RETURN(const auto simulator, open_simulator(how.target, checks));
   CountingDevice device(*simulator);
   Engine engine(device, tables, how.code);
+  engine.limit_memory(how.limit);
   EngineOptions engine_options = how.engine;
   engine_options.allow_fallback = false;
   ASSIGN_OR_RETURN(const auto plan, engine.plan(*compiled, sources, engine_options, timings));
@@ -86,7 +89,7 @@ Result<Ran> run_so(const std::string& text, const reference::Tables& tables, con
     ASSIGN_OR_RETURN(const auto results, engine.run(*plan, timings));
     ASSIGN_OR_RETURN(std::string shown, print_result(results, Format::json));
     if (run && shown != ran.result) return input_error("run {} gives something else", run);
-    ran = {std::move(shown), device.counters, timings.exclusive_ns(Phase::select)};
+    ran = {std::move(shown), device.counters, timings.exclusive_ns(Phase::select), engine.column_bytes()};
   }
   return ran;
 }
@@ -446,6 +449,47 @@ TEST(Skips, RangesOfATableHaveTheirOwn) {
     ASSERT_TRUE(before);
     EXPECT_LT(ran->counters.load_sectors, before->counters.load_sectors);
   }
+}
+
+// --- Room ---
+
+// Bounds are device memory like any other: counted, and what there is no room for is done without. Other columns stay for them.
+TEST(Skips, WhereBoundsHaveNoRoomNothingIsSkipped) {
+  MadeTables tables;
+  constexpr uint64_t vectors = 16, columns = vectors * bounds_rows * (4 + 8), bounds = vectors * 2 * (4 + 8);
+  std::vector<int64_t> ascending(vectors * bounds_rows);
+  std::iota(ascending.begin(), ascending.end(), 0);
+  tables.put("f", "k", BasicType::i32, ascending);
+  tables.put("f", "v", BasicType::i64, ascending);
+  const std::string text = program(load("k", "i32") + load("v", "i64") +
+                                       "  m:? = @lt(f_k, 3000:i32);\n  s:? = @compress(m, f_k);\n  r:? = @sum(s);\n"
+                                       "  n:? = @gt(f_v, r);\n  t:? = @compress(n, f_v);\n  q:? = @sum(t);\n",
+                                   {"r", "q"});
+  const auto expected = run_on_reference(text, tables);
+  ASSERT_TRUE(expected);
+  const auto run = [&](bool skips, uint64_t limit, int runs) {
+    How how{.runs = runs, .limit = limit};
+    if (!skips) how.engine.bounded_rows = UINT64_MAX;
+    const auto ran = run_so(text, tables, how);
+    EXPECT_TRUE(ran) << ran.error().message;
+    if (ran) EXPECT_EQ(ran->result, *expected);
+    return ran ? *ran : Ran();
+  };
+  const Ran without = run(false, UINT64_MAX, 2), with = run(true, UINT64_MAX, 2);
+  EXPECT_LT(with.counters.load_sectors, without.counters.load_sectors / 2);
+  EXPECT_EQ(with.column_bytes - without.column_bytes, bounds);
+  // The least limit where no column is evicted: there is no room for bounds.
+  uint64_t too_small = columns, least = columns + (64 << 10);
+  while (least - too_small > 256) {
+    const uint64_t limit = (too_small + least) / 512 * 256;
+    (run(false, limit, 2).column_bytes == columns ? least : too_small) = limit;
+  }
+  // What was sent of a kernel's bounds before the room ended stays.
+  const Ran tight = run(true, least, 2), loose = run(true, least + (8 << 10), 2);
+  EXPECT_EQ(tight.counters.load_sectors, without.counters.load_sectors);
+  EXPECT_LT(tight.column_bytes, with.column_bytes) << "no column is sent twice";
+  EXPECT_EQ(loose.counters.load_sectors, with.counters.load_sectors);
+  EXPECT_EQ(loose.column_bytes, with.column_bytes);
 }
 
 // --- The bounds ---
