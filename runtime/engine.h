@@ -20,6 +20,7 @@
 #include "runtime/device/device.h"
 #include "runtime/memory/column_forms.h"
 #include "runtime/memory/vector_bounds.h"
+#include "runtime/model/cost.h"
 #include "runtime/reference/reference.h"
 #include "runtime/report.h"
 
@@ -77,6 +78,7 @@ struct EngineOptions {
 struct DataChoices {
   std::vector<std::string> again;  // for which the program is compiled again
   std::vector<std::string> kept;   // of the program as it is
+  std::vector<model::Work> work;   // what the run does in turn, as far as columns tell: of a program that was compiled for them
 };
 
 class Engine {

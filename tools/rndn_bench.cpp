@@ -8,6 +8,7 @@
 //   switches   cached time with one switch changed
 //   loops      cached time with --join loop and --member loop, at a scale of at most 0.1: loops read both sides for every row
 //   registers  per kernel, beside ptxas
+// With --model, in place of these: what kernels are predicted to take, written before the first launch, and what they take.
 // Per value: warm-up runs that do not count, then the runs, of which highest and lowest are dropped (tools/bench_samples.h).
 #include <unistd.h>
 
@@ -30,6 +31,7 @@
 #include "runtime/data/tables.h"
 #include "tools/bench_samples.h"
 #include "tools/copy_speed.h"
+#include "tools/model/model.h"
 #include "tools/nvidia_linker.h"
 #include "tools/rndn.h"
 
@@ -91,6 +93,10 @@ class BenchCommand final : public Command {
     add_limit_flags(*app, flags_);
     app->add_option("-o", flags_.output, "folder for evaluation.md, .json and .html (default: Markdown on stdout)")
         ->type_name("DIR");
+    app->add_option("--model", model_,
+                    "what `rndn devices --calibrate` wrote: predicts the kernels' times, writes model.json, then measures "
+                    "them and writes model.tsv, in the folder of -o")
+        ->type_name("FILE");
     app->add_option("--compare", compare_, "an earlier evaluation.json: slower values are listed, exit code 70")
         ->type_name("FILE");
   }
@@ -98,6 +104,13 @@ class BenchCommand final : public Command {
   int execute() override {
     setenv("CUDA_CACHE_DISABLE", "1", 1);  // else NVIDIA's compilers are measured once and read from disk afterwards
     // What can fail without a measurement fails before the first.
+    if (!model_.empty()) {
+      if (!compare_.empty() || !wanted_.empty()) return fail(usage_error("--model excludes --tables and --compare"));
+      if (flags_.output == "-") return fail(usage_error("--model wants -o DIR, where its two files go"));
+      auto read = read_calibration(model_);
+      if (!read) return fail(read.error());
+      calibration_ = *std::move(read);
+    }
     std::optional<Samples> before;
     if (!compare_.empty()) {
       auto text = read_file(compare_);
@@ -110,14 +123,17 @@ class BenchCommand final : public Command {
       std::error_code error;
       std::filesystem::create_directories(flags_.output, error);
       if (error) return fail(world_error("cannot make folder `{}`: {}", flags_.output, error.message()));
-      for (const char* name : {"md", "json", "html"})
-        if (auto writable = check_writable(fmt::format("{}/evaluation.{}", flags_.output, name)); !writable)
-          return fail(writable.error());
+      const std::string stem = flags_.output + (calibration_ ? "/model" : "/evaluation");
+      for (const char* name : {"md", "json", "html", "tsv"})
+        if (calibration_ ? name[0] != 'm' && name[0] != 'h' : name[0] != 't')
+          if (auto writable = check_writable(fmt::format("{}.{}", stem, name)); !writable)
+            return fail(writable.error());
     }
     const CancelToken token(flags_.limits, CancelToken::current());  // of all of it
     const CancelScope scope(token);
     auto done = errors_of([&] { return measure(); });
     if (!done) return fail(done.error());
+    if (calibration_) return 0;
     const std::string markdown = samples_.markdown(fmt::format("rndn bench {}", benchmark_.name), bench_tables, facts_);
     if (flags_.output == "-") {
       if (auto written = write_file("-", markdown); !written) return fail(written.error());
@@ -159,8 +175,9 @@ class BenchCommand final : public Command {
   };
 
   // Compiles and plans once; compile_ms: text to loaded cubin.
+  enum class Forecasts : uint8_t { none, taken };  // taken: for the columns, which are loaded
   Result<Planned> plan(runtime::Engine& engine, const NamedSource& query, const Flags& flags, bool marks,
-                       ThreadPool* pool = nullptr) {
+                       ThreadPool* pool = nullptr, Forecasts forecasts = Forecasts::none) {
     Planned p;
     p.sources = std::make_unique<SourceManager>();
     DiagnosticSink sink;
@@ -169,11 +186,18 @@ class BenchCommand final : public Command {
     options.target = target_;
     options.pool = pool;
     options.workspace = &workspace_;
+    runtime::DataChoices choices;
+    if (forecasts == Forecasts::taken)
+      options.forecast = [&](const runtime::Compiled& c) {
+        data::prefetch(data::columns_read(c.outlined.program), *tables_);
+        return engine.forecast(c, *p.sources, engine_options(flags), *tables_, &choices);
+      };
     auto compiled = runtime::compile(p.sources->add(query.file, query.text), *p.sources, options, sink, p.timings);
     if (!compiled) {
       print_diagnostics(sink, *p.sources);
       return compiled.error();
     }
+    compiled->options.forecast = nullptr;
     p.compiled = std::make_unique<runtime::Compiled>(*std::move(compiled));
     runtime::EngineOptions engine_options = this->engine_options(flags);
     engine_options.measure_kernels = marks;
@@ -226,14 +250,14 @@ class BenchCommand final : public Command {
     tables_ = std::make_unique<data::SourceTables>(source_);
     const bool gpu = !device_->info().is_simulator;
     std::unique_ptr<NvidiaLinker> linker;
-    if (wanted("compile")) {
+    if (wanted("compile") && !calibration_) {
       auto opened = NvidiaLinker::open(linker_path_);
       if (opened)
         linker = *std::move(opened);
       else
         note(opened.error().message);
     }
-    const bool has_ptxas = check_ptxas();
+    const bool has_ptxas = !calibration_ && check_ptxas();
     ASSIGN_OR_RETURN(copy_speed_, copy_speed(*device_));
 
     facts_.emplace_back("rndn", fmt::format("{} (commit {})", version(), commit()));
@@ -251,9 +275,10 @@ class BenchCommand final : public Command {
     if (linker) facts_.emplace_back("NVIDIA's compiler in process", linker->name());
     if (has_ptxas)
       facts_.emplace_back("ptxas", ptxas_version_);
-    else
+    else if (!calibration_)
       note(fmt::format("no `{}`: the columns of ptxas are left out", ptxas_));
 
+    if (calibration_) return predict_and_measure(queries);
     RETURN_IF_ERROR(measure(queries, linker.get(), has_ptxas, gpu));
     if (!wanted("loops")) return {};
     if (flags_.data.empty()) return loops(queries);
@@ -274,6 +299,57 @@ class BenchCommand final : public Command {
     for (const char* name : {"data", "form", "device"})
       if (const std::string then = fact(facts_before_, name), now = fact(facts_, name); then != now)
         return input_error("{} was measured with another {}: {} there, {} here", compare_, name, then, now);
+    return {};
+  }
+
+  // Every query is compiled for its columns, and predicted, before any is run.
+  Result<void> predict_and_measure(std::span<const NamedSource> queries) {
+    facts_.emplace_back("calibration", model_);
+    for (const auto& [name, value] : calibration_->facts)
+      if (name == "device" || name == "target") facts_.emplace_back("calibrated " + name, value);
+    runtime::Engine engine(*device_, *tables_, nullptr, &pool_);
+    std::vector<Predicted> predicted;
+    std::vector<Planned> plans;
+    for (const NamedSource& q : queries) {
+      ASSIGN_OR_RETURN(Planned p, plan(engine, q, flags_, true, &pool_, Forecasts::taken));
+      runtime::DataChoices choices;
+      (void)engine.forecast(*p.compiled, *p.sources, engine_options(flags_), *tables_, &choices);
+      predicted.push_back({.query = q.name, .work = std::move(choices.work)});
+      plans.push_back(std::move(p));
+    }
+    RETURN_IF_ERROR(write_file(flags_.output + "/model.json", predictions_json(predicted, *calibration_, facts_)));
+    Progress progress("measuring", queries.size());
+    for (size_t k = 0; k < plans.size(); ++k) {
+      progress.advance(1);
+      RETURN_IF_ERROR(measure(engine, *plans[k].plan, *plans[k].compiled, predicted[k]));
+    }
+    const std::string table = errors_tsv(predicted, *calibration_, facts_);
+    RETURN_IF_ERROR(write_file(flags_.output + "/model.tsv", table));
+    return write_file("-", table);
+  }
+
+  Result<void> measure(runtime::Engine& engine, runtime::Engine::Plan& plan, const runtime::Compiled& compiled, Predicted& p) {
+    std::vector<double> kernels_ms, others_ms;
+    for (unsigned i = 0; i < warm_up_ + runs_; ++i) {
+      Timings timings;
+      std::vector<runtime::KernelReport> kernels;
+      auto results = engine.run(plan, timings, nullptr, &kernels);
+      if (!results) return results.error();
+      for (const runtime::KernelReport& k : kernels)
+        if (k.late) p.why_not = fmt::format("`{}` met other forms of vectors than were foreseen", k.name);
+      if (i < warm_up_) continue;
+      double of_kernels = 0, of_others = 0;
+      for (const runtime::KernelReport& k : kernels) {
+        const bool is_predicted =
+            k.kind == "outlined" && std::any_of(p.work.begin(), p.work.end(),
+                                                [&](const model::Work& w) { return w.is_kernel && w.name == k.name; });
+        (is_predicted ? of_kernels : of_others) += milliseconds(k.ns);
+      }
+      kernels_ms.push_back(of_kernels), others_ms.push_back(of_others);
+    }
+    if (&plan.compiled() != &compiled) p.why_not = "compiled again in the run";
+    p.kernels = spread_of(std::move(kernels_ms));
+    p.others = spread_of(std::move(others_ms));
     return {};
   }
 
@@ -529,7 +605,8 @@ class BenchCommand final : public Command {
   const Benchmark& benchmark_;
   const Benchmark::Form* form_ = nullptr;
   double scale_ = 0.01;
-  std::string queries_, form_name_, compare_, ptxas_ = "ptxas", linker_path_, ptxas_version_;
+  std::optional<model::Calibration> calibration_;
+  std::string model_, queries_, form_name_, compare_, ptxas_ = "ptxas", linker_path_, ptxas_version_;
   std::vector<std::string> wanted_;
   unsigned warm_up_ = 5, runs_ = 10;
   ThreadPool pool_;

@@ -6,6 +6,7 @@
 #include "libraries/base/system/files.h"
 #include "runtime/self_test.h"
 #include "runtime/simulator/simulator_device.h"
+#include "tools/model/model.h"
 #include "tools/rndn.h"
 
 namespace rndn::tools {
@@ -16,14 +17,19 @@ class DevicesCommand final : public Command {
   explicit DevicesCommand(CLI::App& program) {
     app = program.add_subcommand("devices", "GPUs, driver, and the simulator's targets");
     app->add_flag("--self-test", self_test_, "run a kernel of each kind on the GPU and compare with the simulator");
+    app->add_flag("--calibrate", calibrate_,
+                  "measure what the device does in how much time, a minute, and write it as JSON: for --model of explain and bench")
+        ->excludes("--self-test");
     app->add_option(
            "--device", device_,
-           "of the self-test: cuda (default), cuda:N, or sim (the simulator against the reference interpreter)")
+           "of the self-test and --calibrate: cuda (default), cuda:N, or sim (the simulator against the reference "
+           "interpreter; sizes are tiny then, and times mean nothing)")
         ->type_name("D");
     app->add_option("-o", output_, "a file, - for stdout")->type_name("FILE");
   }
 
   int execute() override {
+    if (calibrate_) return calibrate();
     std::string out;
     auto driver = cuda::Driver::open();
     if (!driver) {
@@ -46,6 +52,22 @@ class DevicesCommand final : public Command {
   }
 
  private:
+  int calibrate() {
+    Flags flags;
+    flags.device = device_;
+    if (device_ == "auto" || device_ == "cpu") return fail(usage_error("--calibrate runs on cuda, cuda:N or sim"));
+    if (auto writable = check_writable(output_); output_ != "-" && !writable) return fail(writable.error());
+    auto choice = DeviceChoice::start(flags);
+    if (!choice) return fail(choice.error());
+    auto device = choice->open();
+    if (!device) return fail(device.error());
+    const CancelScope scope(*interrupts);
+    auto measured = errors_of([&] { return tools::calibrate(**device); });
+    if (!measured) return fail(measured.error());
+    if (auto written = write_file(output_, model::to_json(*measured)); !written) return fail(written.error());
+    return 0;
+  }
+
   int self_test() {
     Flags flags;
     flags.device = device_;
@@ -66,7 +88,7 @@ class DevicesCommand final : public Command {
     return passed ? 0 : fail(passed.error());
   }
 
-  bool self_test_ = false;
+  bool self_test_ = false, calibrate_ = false;
   std::string device_ = "cuda", output_ = "-";
 };
 

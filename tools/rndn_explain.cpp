@@ -5,6 +5,7 @@
 #include "libraries/base/system/files.h"
 #include "runtime/data/schema.h"
 #include "runtime/session/program_text.h"
+#include "tools/model/model.h"
 #include "tools/rndn.h"
 #include "tools/session.h"
 #include "tpch/source.h"
@@ -29,6 +30,8 @@ class ExplainCommand final : public Command {
         ->check(CLI::IsMember({"none", "flow", "full"}))
         ->type_name("MODE");
     app->add_option("-o", flags_.output, "the file to write, - for stdout")->type_name("FILE");
+    app->add_option("--model", model_, "what `rndn devices --calibrate` wrote: also the time that kernels are predicted to take")
+        ->type_name("FILE");
     add_encode_flag(*app, flags_);
     add_language_flags(*app, flags_);
   }
@@ -41,6 +44,13 @@ class ExplainCommand final : public Command {
     auto named = *source ? Result<data::Schema>((*source)->schema()) : open_schema(flags_);
     if (!named) return fail(named.error());
     const data::Schema schema = *std::move(named);
+    std::optional<model::Calibration> calibration;
+    if (!model_.empty()) {
+      if (!*source || dot_ || counts_) return fail(usage_error("--model wants --data, and neither --dot nor --counts"));
+      auto read = read_calibration(model_);
+      if (!read) return fail(read.error());
+      calibration = *std::move(read);
+    }
     options->schema = &schema;
     auto files = read_programs(paths_);
     if (!files) return fail(files.error());
@@ -62,7 +72,8 @@ class ExplainCommand final : public Command {
     const ExplainForm form{.dot = dot_,
                            .counts = counts_,
                            .named = programs.size() > 1,
-                           .encode = *runtime::find_encode(flags_.encode)};
+                           .encode = *runtime::find_encode(flags_.encode),
+                           .model = calibration ? &*calibration : nullptr};
     std::string out = counts_ ? fmt::format("{:<12} {:>5} {:>5} {:>5}\n", "kernels", "none", "flow", "full") : "";
     for (const NamedSource& p : programs) {
       auto text = explain(session, p, *options, *source, form);
@@ -77,7 +88,7 @@ class ExplainCommand final : public Command {
   Result<std::string> explain(Session& session, const NamedSource& p, const runtime::CompileOptions& options,
                               const std::shared_ptr<data::Source>& source, ExplainForm form) const {
     if (!p.sql) return explain_program(p, options, source, form, runtime::say_to_stderr);
-    if (!dot_ && !counts_) {
+    if (!dot_ && !counts_ && !form.model) {
       ASSIGN_OR_RETURN(std::string text, session.explain(p, flags_));
       return form.named ? p.name + "\n" + text : text;
     }
@@ -92,6 +103,7 @@ class ExplainCommand final : public Command {
   }
 
   std::vector<std::string> paths_;
+  std::string model_;
   bool dot_ = false, counts_ = false;
   Flags flags_;
 };

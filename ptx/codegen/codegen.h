@@ -127,6 +127,26 @@ struct KernelCode {
       0;  // per block_size * items_per_thread elements of the geometry, rounded up; at least once
   uint32_t scratch_bytes_per_block = 0;
   uint64_t floor_bits_per_element = 0;  // that must move per element of the geometry, for reports
+  // What is done for each element of the geometry, for estimates (work.cpp).
+  struct Work {
+    enum Kind : uint8_t {
+      load,         // an element of a parameter, in order
+      gather,       // of a parameter, at a computed place
+      probe,        // of a table: lookups[number]
+      store,        // of a result, in order
+      fold,         // into a table of groups: sinks[number]
+      instructions  // of PTX: `count` of `all` of the kernel
+    } kind = load;
+    hir::VariableId variable{};             // load, gather: the parameter; probe: the rows; store: the result
+    std::optional<hir::VariableId> at;      // gather, probe: the place, or the key
+    uint32_t number = 0;
+    uint32_t bits = 0;                      // load, gather, store: of an element
+    double count = 1;                       // for each element
+    InlineVector<hir::VariableId, 6> where;  // only where these hold
+    std::optional<hir::VariableId> selected;  // only for the elements that this result is made of
+  };
+  std::vector<Work> work;
+  uint32_t all_instructions = 0;  // of PTX
   // Tables of rows by key, to be filled before the launch.
   struct Lookup {
     std::vector<uint32_t> columns;  // kernel parameters

@@ -375,6 +375,9 @@ void store_selected(Emitter& e, size_t k, Reg<U32> at) {
   Reg<U32> position_at = b.mad_lo(e.lane, position_bytes, e.segment), to = b.add(first, e.lane);
   b.when(b.setp(Compare::eq, own, 0)).bra_uni(done);
   b.bind(loop);
+  const hir::VariableId result = e.outputs[scan.outputs[0]].variable;
+  note_reads(e, scan.wanted, result);
+  const size_t written = b.function().instructions.size(), noted = e.noted_instructions;
   e.room = b.sub(left, Builder::as<S32>(e.lane));
   e.within.clear();
   for (uint32_t item = 0; item < e.items; ++item) {
@@ -411,6 +414,7 @@ void store_selected(Emitter& e, size_t k, Reg<U32> at) {
   b.sub(left, static_cast<int32_t>(step), left);
   b.when(b.setp(Compare::gt, left, 0)).bra_uni(loop);
   b.bind(done);
+  note_instructions(e, written, noted, e.items, result);
   e.inputs = inputs;
   e.items = items;
   e.selected = false;

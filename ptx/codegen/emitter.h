@@ -416,6 +416,7 @@ struct Emitter {
   uint32_t self = 0;                                     // the entry's index in the module
   const ptx::Module* math = nullptr;                     // the functions of libdevice, if there are any
   uint32_t math_calls = 0;                               // so far
+  size_t noted_instructions = 0;                         // so far, of the loops (work.cpp)
   std::string problem;                                   // the first operation without GPU code
   hir::StatementId problem_at = none<hir::StatementId>();
 
@@ -448,6 +449,16 @@ bool reads_whole(const Step& step, size_t operand);
 bool masks(const Step& step, size_t operand);  // the operand selects elements
 bool can_fail(const Emitter& e, const Step& step);
 void refuse(Emitter& e, std::string what, hir::StatementId at);  // the first problem stays
+
+// --- work.cpp -----------------------------------------------------------------------------------------------------------------
+
+// What the loop reads whose guards are there; of a selection's elements where that is of one of its results.
+void note_reads(Emitter& e, const Marks& wanted, std::optional<hir::VariableId> selected);
+// The instructions since that one, for so many elements; `noted`: e.noted_instructions at that one.
+void note_instructions(Emitter& e, size_t first, size_t noted, uint32_t elements,
+                       std::optional<hir::VariableId> selected);
+// What is stored and folded.
+void note_results(Emitter& e);
 
 // --- kernel.cpp ---------------------------------------------------------------------------------------------------------------
 

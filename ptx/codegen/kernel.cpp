@@ -458,6 +458,8 @@ Marks steps_of(const Emitter& e, const Pass& pass, Marks& needed) {
 void write_items(Emitter& e, const Pass& pass, const Marks& wanted, Reg<U32> position) {
   const Marks early = early_steps(e, wanted);
   find_guards(e, wanted, early);
+  note_reads(e, wanted, std::nullopt);
+  const size_t written = e.b.function().instructions.size(), noted = e.noted_instructions;
   load_items(e);
   for (Output& out : e.outputs) out.items.clear();
   ItemPlan plan = start_items(e, wanted, early);
@@ -480,6 +482,7 @@ void write_items(Emitter& e, const Pass& pass, const Marks& wanted, Reg<U32> pos
     if (passes_by) e.b.bind(next);
   }
   if (pass.stores) store_outputs(e);
+  note_instructions(e, written, noted, e.items, std::nullopt);
   drop_guards(e);
 }
 
@@ -658,6 +661,7 @@ void write_loop(Emitter& e, const Pass& pass) {
   Reg<U32> tiles = b.shr(b.add(e.n32, tile - 1), std::countr_zero(tile));
   if (pass.scans) tiles = b.max(tiles, 1);  // without elements too, a tile's block stores the sizes
   const ptx::LabelId loop = b.label(), end = b.label();
+  const size_t written = b.function().instructions.size(), noted = e.noted_instructions;
   Reg<U32> number, local = e.tid;  // this thread's first element within the tile
   if (pass.scans) {
     e.tiles = tiles;
@@ -712,6 +716,7 @@ void write_loop(Emitter& e, const Pass& pass) {
     b.bra_uni(loop);
   }
   b.bind(end);
+  note_instructions(e, written, noted, pass.scans ? e.scan_items : e.items, std::nullopt);
   e.in_loop = false;
   e.within.clear();
 }
@@ -996,6 +1001,8 @@ Result<KernelCode> generate_kernel(const outliner::Outlined& outlined, uint32_t 
     finish_kernel(e);
   }
   b.ret();
+  note_results(e);
+  code.all_instructions = static_cast<uint32_t>(b.function().instructions.size());
   b.finish();
   if (!e.problem.empty()) return refused();
   return code;

@@ -18,6 +18,7 @@
 #include <vector>
 
 #include "runtime/memory/bounds.h"
+#include "runtime/run/estimate.h"
 #include "runtime/run/state.h"
 #include "runtime/text/text_functions.h"
 
@@ -242,6 +243,10 @@ class Run {
   void tell_fold(bool again, const hir::Function& f, int64_t number, const std::string& what);
   void tell_collecting(const codegen::KernelCode& code, std::span<const ItemPtr> inputs);
   void tell_join(bool again, const hir::Function& f, const codegen::KernelCode::Lookup& lookup, const Item& column);
+  void expect_of_step(const Step& s, bool known, uint64_t most);
+  model::Work work_of(const Step& s, const Estimate& estimate, double elements, std::span<const ItemPtr> inputs,
+                      std::span<FoldWay> ways, std::span<const uint8_t> tables) const;
+  std::vector<Expected> expected_;   // per slot
   std::vector<uint64_t> most_rows_;  // per slot: rows at most, where they or their bounds are unsure; 0: they are not
 
   // --- lookups.cpp ---

@@ -124,10 +124,11 @@ void Run::tell_collecting(const codegen::KernelCode& code, std::span<const ItemP
 Forecast Run::forecast(DataChoices* choices) {
   Forecast found;
   choices_ = choices;
-  if (choices_) choices_->kept.clear();
+  if (choices_) choices_->kept.clear(), choices_->work.clear();
   found.forms.resize(plan_.compiled.outlined.kernels.size());
   is_forecast_ = true;
   most_rows_.assign(slots_.size(), 0);
+  expected_.assign(slots_.size(), {});
   for (const Step& s : plan_.steps.steps) {
     if (s.kind == Step::results) break;
     bool known = true, sure = true;
@@ -156,6 +157,7 @@ Forecast Run::forecast(DataChoices* choices) {
     }
     if (!known) expect_results(s, rows);
     const uint64_t most = known || keeps_rows(s.kind) ? rows : data::longest_vector;
+    expect_of_step(s, known, rows);
     for (uint32_t slot : s.outputs)
       if (slot != no_slot) most_rows_[slot] = known && sure ? 0 : std::max<uint64_t>(1, most);
   }
@@ -217,6 +219,88 @@ void Run::expect_results(const Step& s, uint64_t most_rows) {
         break;
     }
   }
+}
+
+// How long its results will be; a launch that is known has said so. What is no kernel is noted, where it works at all.
+void Run::expect_of_step(const Step& s, bool known, uint64_t most) {
+  if (!choices_ || (s.kind == Step::launch && known)) return;
+  if (!known && s.kind != Step::length && s.kind != Step::len)
+    choices_->work.push_back({.name = s.kind == Step::launch ? plan_.compiled.code.kernels[s.kernel].name : "an operator",
+                              .is_kernel = false});
+  Expected of;
+  for (uint32_t slot : s.inputs)
+    if (slot != no_slot && slot < expected_.size()) of.rows = std::max(of.rows, expected_[slot].rows);
+  if (s.kind == Step::copy && !s.inputs.empty()) of.chance = expected_[s.inputs[0]].chance;
+  for (uint32_t slot : s.outputs) {
+    if (slot == no_slot) continue;
+    const auto longest = static_cast<double>(std::max(longest_of(slots_[slot]), slots_[slot] ? uint64_t{0} : most));
+    expected_[slot] = {.rows = of.rows > 0 ? std::min(of.rows, longest) : longest, .chance = of.chance};
+  }
+}
+
+// What a launch does, in figures. Rows that ascend read a table in order.
+model::Work Run::work_of(const Step& s, const Estimate& estimate, double elements, std::span<const ItemPtr> inputs,
+                         std::span<FoldWay> ways, std::span<const uint8_t> tables) const {
+  const codegen::KernelCode& code = plan_.compiled.code.kernels[s.kernel];
+  const hir::Function& f = program().functions[plan_.compiled.outlined.kernels[s.kernel].function];
+  const auto parameter = [&](hir::VariableId v) -> const Item* {
+    const auto at = std::find(f.parameters.begin(), f.parameters.end(), v);
+    if (at == f.parameters.end()) return nullptr;
+    const Item& item = *inputs[static_cast<size_t>(at - f.parameters.begin())];
+    return item.kind == Item::cells && !item.parts.empty() ? item.parts[0].get() : &item;
+  };
+  const auto ascends = [&](const std::optional<hir::VariableId>& v) {
+    const Item* item = v ? parameter(*v) : nullptr;
+    return item && (item->ascending || (item->column && item->column->statistics.sorted));  // a foreign key: its rows do, too
+  };
+  double machine = 1;  // instructions for one of PTX
+  for (const assembler::KernelReport& r : plan_.compiled.kernels)
+    if (r.name == code.name && code.all_instructions) machine = static_cast<double>(r.instructions) / code.all_instructions;
+  model::Work work{.name = code.name, .rows = elements};
+  for (const codegen::KernelCode::Work& w : code.work) {
+    using Kind = codegen::KernelCode::Work;
+    double alive = estimate.chance(w.where) * (w.selected ? estimate.share(*w.selected) : 1);
+    if (w.at) alive = std::min(alive, estimate.share(*w.at));  // of selected rows the places of these are read alone
+    const auto gather = [&](double bytes, double table_bytes, double rows) {
+      if (ascends(w.at) && rows > 0)
+        work.streams.push_back({rows, bytes * 8, std::min(1.0, elements * alive / rows)});
+      else
+        work.gathers.push_back({elements * alive, table_bytes, bytes});
+    };
+    switch (w.kind) {
+      case Kind::load: work.streams.push_back({elements, static_cast<double>(w.bits), alive}); break;
+      case Kind::store: work.streams.push_back({elements * alive, static_cast<double>(w.bits), 1}); break;
+      case Kind::gather:
+        if (const Item* from = parameter(w.variable))
+          gather(w.bits / 8.0, static_cast<double>(from->capacity) * w.bits / 8, static_cast<double>(from->capacity));
+        break;
+      case Kind::probe: {
+        const codegen::KernelCode::Lookup& lookup = code.lookups[w.number];
+        const Item& column = *inputs[lookup.columns[0]];
+        const auto rows = static_cast<double>(column.capacity);
+        if (tables[w.number] == 1 + lookup::ascending) break;
+        if (tables[w.number] == 1 + lookup::direct) {
+          const data::Statistics& of = column.column->statistics;
+          const double slots = static_cast<double>(of.max) - static_cast<double>(of.min) + 1;
+          gather(4, 4 * slots, slots);
+        } else {
+          work.gathers.push_back({elements * alive, 16 * rows, 8});  // at most half of the slots are taken
+        }
+        break;
+      }
+      case Kind::fold: {
+        FoldWay& way = ways[w.number];
+        const auto places = static_cast<double>(std::max<uint64_t>(1, way.entries()));
+        const uint64_t copies = way.hashed() ? 0 : way.words[codegen::sink_copies];
+        const bool is_shared = copies > 0 || way.table != codegen::KernelEncodings::usual;
+        work.adds.push_back({elements * alive * w.count, places * static_cast<double>(std::max<uint64_t>(1, copies)), is_shared});
+        if (way.hashed()) work.gathers.push_back({elements * alive, 8 * places, 8});
+        break;
+      }
+      case Kind::instructions: work.instructions += elements * alive * w.count * machine; break;
+    }
+  }
+  return work;
 }
 
 // The vector as to_device will leave it; what the run has of it stays as it is.
@@ -319,6 +403,29 @@ bool Run::forecast_launch(const Step& s, Forecast& found, bool& sure) {
   set_bounds(f, bounds, outputs);
   set_domains(plan_.kernels[s.kernel].texts, f, domains, outputs);
   tell_collecting(code, inputs);
+  if (choices_) {
+    std::vector<Expected> expected;
+    double rows = 0;  // of the geometry
+    for (size_t i = 0; i < inputs.size(); ++i) {
+      expected.push_back(expected_[s.inputs[i]]);
+      if (expected[i].rows <= 0) expected[i].rows = static_cast<double>(inputs[i]->capacity);
+      if (i < f.parameters.size() && f.parameters[i] == kernel.geometry_variable && !kernel.list) rows = expected[i].rows;
+    }
+    if (rows <= 0 || rows > static_cast<double>(elements)) rows = static_cast<double>(elements);
+    const Estimate estimate(program(), f, rows, inputs, expected, bounds);
+    choices_->work.push_back(work_of(s, estimate, rows, inputs, ways, tables));
+    std::vector<Expected> made(outputs.size());
+    for (hir::StatementId id : f.blocks[f.body].statements)
+      if (const hir::Statement& statement = f.statements[id]; statement.kind == hir::Statement::return_)
+        for (size_t k = 0; k < statement.results.size() && k < made.size(); ++k)
+          if (statement.results[k].kind == hir::Operand::variable)
+            made[k] = estimate.result(statement.results[k].variable_id());
+    for (size_t i = 0; i < s.outputs.size(); ++i)
+      if (s.outputs[i] != no_slot) {
+        made[i].rows = std::min(made[i].rows, static_cast<double>(longest_of(outputs[i])));
+        expected_[s.outputs[i]] = made[i];
+      }
+  }
   codegen::KernelEncodings key = forms_of(s, inputs, outputs, ways, std::move(tables));
   if (codegen::KernelEncodings& first = found.forms[s.kernel]; first == codegen::KernelEncodings{})
     first = std::move(key);

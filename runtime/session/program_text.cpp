@@ -8,6 +8,7 @@
 #include "runtime/data/tables.h"
 #include "runtime/engine.h"
 #include "runtime/memory/vector_bounds.h"
+#include "runtime/model/cost.h"
 #include "runtime/plan/fallbacks.h"
 #include "runtime/simulator/simulator_device.h"
 
@@ -119,8 +120,39 @@ Result<Compiled> compiled_for(const NamedSource& p, CompileOptions options, Sour
   how.encode = encode;
   options.forecast = [&](const Compiled& c) { return engine.forecast(c, sources, how, *tables, &choices); };
   auto compiled = compile(file, sources, options, said_already, timings);
-  if (compiled) compiled->options.forecast = nullptr;
+  if (!compiled) return compiled;
+  compiled->options.forecast = nullptr;
+  DataChoices of_code;  // now that there is code for what they decided
+  (void)engine.forecast(*compiled, sources, how, *tables, &of_code);
+  choices.work = std::move(of_code.work);
   return compiled;
+}
+
+// What each kernel is predicted to take, and all of them with columns in other forms.
+void explain_costs(const NamedSource& p, const CompileOptions& options, const reference::Tables& tables, ExplainForm form,
+                   const std::vector<model::Work>& work, std::string& out) {
+  const model::Calibration& c = *form.model;
+  out += "predicted\n";
+  for (const model::Work& w : work) {
+    if (!w.is_kernel) {
+      out += fmt::format("  {:<12} not predicted\n", w.name);
+      continue;
+    }
+    const model::Cost cost = model::cost_of(w, c);
+    out += fmt::format("  {:<12} {:>10.2f} us, by {}: {:.0f} rows; memory {:.2f} us ({:.3f} MB), gathers {:.2f}, adds {:.2f}, "
+                       "instructions {:.2f}, launch {:.2f}\n",
+                       w.name, cost.ns * 1e-3, cost.bound, w.rows, cost.stream_ns * 1e-3, model::bytes_of(w) * 1e-6,
+                       cost.gather_ns * 1e-3, cost.add_ns * 1e-3, cost.issue_ns * 1e-3, cost.launch_ns * 1e-3);
+  }
+  out += fmt::format("  {:<12} {:>10.2f} us", "kernels", model::kernels_ns(work, c) * 1e-3);
+  for (const auto& [name, encode] : {std::pair{"plain", Encode::plain}, {"narrow", Encode::narrow}, {"packed", Encode::packed}}) {
+    if (encode == form.encode) continue;
+    SourceManager sources;
+    DataChoices choices;
+    const auto other = compiled_for(p, options, sources, &tables, encode, choices);
+    if (other) out += fmt::format("; --encode {} {:.2f}", name, model::kernels_ns(choices.work, c) * 1e-3);
+  }
+  out += "\n";
 }
 
 }  // namespace
@@ -178,6 +210,8 @@ Result<std::string> explain_program(const NamedSource& p, const CompileOptions& 
             for (const std::string& line : *lines) out += fmt::format("  {}\n", line);
           if (choices.again.empty() && choices.kept.empty()) out += "  nothing\n";
         }
+        if (columns && form.model && !form.dot)
+          explain_costs(p, options, columns->tables(), form, choices.work, out);
         out += *text;
         if (!form.dot) explain_fallbacks(*run, as_run, out);
       } else {

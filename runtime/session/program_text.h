@@ -11,6 +11,7 @@
 #include "runtime/compiler/compile.h"
 #include "runtime/data/source.h"
 #include "runtime/memory/column_forms.h"
+#include "runtime/model/calibration.h"
 #include "runtime/session/session.h"
 
 namespace rndn::runtime {
@@ -18,6 +19,7 @@ namespace rndn::runtime {
 struct ExplainForm {
   bool dot = false, counts = false, named = false;  // named: the program's name above
   Encode encode = Encode::narrow;
+  const model::Calibration* model = nullptr;  // of the device for which times are predicted; null: none are
 };
 // `source` may be null.
 Result<std::string> explain_program(const NamedSource& program, const CompileOptions& options,

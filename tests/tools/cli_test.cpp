@@ -1229,6 +1229,45 @@ TEST_F(Cli, BenchWritesItsTablesAndComparesWithEarlierOnes) {
 }
 
 // Each writes its table twice, of the wanted figures, and ends by what it has found.
+TEST_F(Cli, PredictsKernelsBeforeItMeasuresThem) {
+  Ran r = run("rndn devices --calibrate --device sim -o cal.json");
+  ASSERT_EQ(r.exit_code, 0) << r.err;
+  EXPECT_EQ(nlohmann::json::parse(read(path("cal.json")))["facts"]["device"], "simulator");
+  const std::string bench = "rndn bench ssb --device sim --scale 0.001 --queries 1.1,2.1 --warm-up 0 --runs 1 ";
+  r = run(bench + "--model cal.json -o out");
+  ASSERT_EQ(r.exit_code, 0) << r.err;
+  const auto json = nlohmann::json::parse(read(path("out/model.json")));
+  ASSERT_EQ(json["queries"].size(), 2u);
+  EXPECT_EQ(json["queries"][0]["query"], "q1.1");
+  EXPECT_GT(json["queries"][0]["kernels_ms"], 0.0);
+  const auto& kernel = json["queries"][0]["kernels"].back();
+  for (const char* key : {"name", "ns", "bound", "rows", "bytes", "memory_ns", "gathers_ns", "adds_ns", "instructions_ns", "launch_ns"})
+    EXPECT_TRUE(kernel.contains(key)) << key;
+  const std::string table = read(path("out/model.tsv"));
+  EXPECT_EQ(table, r.out);
+  EXPECT_THAT(table, HasSubstr("\nquery\tpredicted ms\tmeasured ms\terror\tnot predicted ms\tremark\nq1.1\t"));
+  EXPECT_THAT(table, HasSubstr("\nmedian of sizes\t"));
+  EXPECT_LT(fs::last_write_time(path("out/model.json")), fs::last_write_time(path("out/model.tsv")));
+
+  r = run("rndn explain " RNDN_SOURCE_DIR "/tpch/queries/q06.hir --data tpch:0.001 --model cal.json");
+  ASSERT_EQ(r.exit_code, 0) << r.err;
+  EXPECT_THAT(r.out, HasSubstr("predicted\n  main_1 "));
+  EXPECT_THAT(r.out, HasSubstr(", by "));
+  EXPECT_THAT(r.out, HasSubstr("; --encode plain "));
+  EXPECT_THAT(r.out, HasSubstr("; --encode packed "));
+
+  write("damaged.json", "{\n \"form\": ");
+  for (const std::string& command : {bench + "-o out", std::string("rndn explain " RNDN_SOURCE_DIR "/tpch/queries/q06.hir --data tpch:0.001")}) {
+    r = run(command + " --model damaged.json");
+    EXPECT_EQ(r.exit_code, 1);
+    EXPECT_THAT(r.err, HasSubstr("damaged.json:2:10: expected the JSON that `rndn devices --calibrate` writes, found its end"));
+  }
+  EXPECT_EQ(run(bench + "--model cal.json").exit_code, 2) << "no folder";
+  EXPECT_EQ(run(bench + "--model cal.json -o out --tables execute").exit_code, 2);
+  EXPECT_EQ(run("rndn explain " RNDN_SOURCE_DIR "/tpch/queries/q06.hir --model cal.json").exit_code, 2) << "no data";
+  EXPECT_EQ(run("rndn devices --calibrate --device cpu").exit_code, 2);
+}
+
 TEST_F(Cli, BenchesOfPapersWriteTheirTables) {
   struct Try {
     const char *command, *flags, *figure;

@@ -1,0 +1,60 @@
+// What kernels will take, from what they do (work) and from what a device does in how much time
+// (calibration.h). Pure functions of both.
+//
+//   T = max(S, G, A, I) + overlap * (the sum of the other three) + launch
+//     S  bytes read and written in order. A vector of which a share a of the elements is wanted
+//        costs sectors of 32 bytes, 256/w elements of w bits each: n w/8 (1 - (1 - a)^(256/w)),
+//        at the bandwidth that so many bytes have
+//     G  elements read at computed places, by the bytes of what they are read of
+//     A  additions to tables of groups, by the number of their entries
+//     I  instructions of all threads
+// The same in: S. B. Yao, "Approximating block accesses in database organizations", CACM 20(4), 1977 (the sectors), and
+// the maximum of what a device does side by side: S. Williams, A. Waterman, D. Patterson, "Roofline", CACM 52(4), 2009.
+//
+// Left out: operators of the library, waits for earlier tiles, conflicts of banks, occupancy, the difference of reading and writing.
+#pragma once
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "runtime/model/calibration.h"
+
+namespace rndn::model {
+
+// What one launch does. Counts are expectations, and no integers.
+struct Work {
+  std::string name;
+  bool is_kernel = true;  // else an operator of the library or work of the host, of which only the name is known
+  double rows = 0;
+  struct Stream {
+    double rows = 0, bits = 0, alive = 1;  // alive: the share of the rows whose elements are wanted
+  };
+  struct Gather {
+    double count = 0, table_bytes = 0, bytes = 4;
+  };
+  struct Add {
+    double count = 0, places = 1;
+    bool is_shared = false;
+  };
+  std::vector<Stream> streams;
+  std::vector<Gather> gathers;
+  std::vector<Add> adds;
+  double instructions = 0;  // of all threads
+};
+
+struct Cost {
+  double stream_ns = 0, gather_ns = 0, add_ns = 0, issue_ns = 0, launch_ns = 0;
+  double ns = 0;
+  std::string_view bound;  // what the maximum is: memory, gathers, adds, instructions, launch
+};
+
+// Bytes of all sectors that the stream touches.
+double bytes_of(const Work::Stream& s);
+double bytes_of(const Work& w);
+Cost cost_of(const Work& w, const Calibration& c);
+// The kernels alone; and as a graph that the host waits for.
+double kernels_ns(std::span<const Work> work, const Calibration& c);
+double run_ns(std::span<const Work> work, const Calibration& c);
+
+}  // namespace rndn::model
