@@ -18,10 +18,12 @@
 // most 2^-54 for the exponents taken here (that of 10^-5 is not).
 //
 // Needs bounds of the elements. Left out: widths per piece of a vector, and exceptions.
+#include <algorithm>
 #include <bit>
 #include <cstring>
 #include <numeric>
 #include <type_traits>
+#include <utility>
 
 #include "libraries/base/errors/check.h"
 #include "ptx/encodings/rows.h"
@@ -54,24 +56,103 @@ uint64_t words(const Stored& s, uint64_t rows) {
   return (rows * s.bits + word_bits - 1) / word_bits;
 }
 
-// Elements as integers, modulo 2^64, and back. A decimal's integer is right if it gives the
-// decimal.
-template <class Plain>
-uint64_t integer(Plain x, double power) {
-  if constexpr (std::is_floating_point_v<Plain>) {
-    constexpr double shift =
-        0x1.8p52;  // leaves integers in the mantissa, where the product is small
-    return std::bit_cast<uint64_t>(x * power + shift) - std::bit_cast<uint64_t>(shift);
-  } else {
-    return static_cast<uint64_t>(x);
-  }
-}
+// An integer, modulo 2^64, as the element that it stands for.
 template <class Plain>
 Plain element(uint64_t integer, double power) {
   if constexpr (std::is_floating_point_v<Plain>)
     return static_cast<double>(static_cast<int64_t>(integer)) / power;
   else
     return static_cast<Plain>(static_cast<int64_t>(integer));
+}
+
+// --- Made on the host: a block of rows becomes offsets, by loops that the compiler makes vectors of, and these words.
+
+constexpr uint64_t block_rows = 256;  // whole words of 64 bits, whatever the bits are
+
+// What elements are above the reference. The result has the bits of all, and all bits where one is not held.
+template <class Plain>
+  requires(sizeof(Plain) <= 4)
+uint64_t offsets(const std::byte* plain, uint64_t rows, const Stored& s, uint32_t* to) {
+  using Lane = std::conditional_t<std::is_signed_v<Plain>, int32_t, uint32_t>;
+  if (!std::in_range<Lane>(s.reference)) return UINT64_MAX;
+  const auto reference = static_cast<Lane>(s.reference);
+  uint32_t all = 0, below = 0;
+  for (uint64_t i = 0; i < rows; ++i) {
+    Plain x;
+    std::memcpy(&x, plain + i * sizeof x, sizeof x);
+    const uint32_t offset = static_cast<uint32_t>(x) - static_cast<uint32_t>(reference);
+    to[i] = offset;
+    all |= offset;
+    below |= static_cast<Lane>(x) < reference ? UINT32_MAX : 0;
+  }
+  return below ? UINT64_MAX : all;
+}
+
+template <class Plain>
+  requires(sizeof(Plain) > 4)
+uint64_t offsets(const std::byte* plain, uint64_t rows, const Stored& s, uint64_t* to) {
+  const auto reference = static_cast<uint64_t>(s.reference);
+  uint64_t all = 0, lost = 0;
+  for (uint64_t i = 0; i < rows; ++i) {
+    Plain x;
+    std::memcpy(&x, plain + i * sizeof x, sizeof x);
+    uint64_t integer;
+    if constexpr (std::is_floating_point_v<Plain>) {
+      constexpr double shift = 0x1.8p52;  // leaves integers in the mantissa, where the product is small
+      constexpr uint64_t bits_of_shift = std::bit_cast<uint64_t>(shift);
+      const double power = powers[s.exponent], sum = x * power + shift;
+      integer = std::bit_cast<uint64_t>(sum) - bits_of_shift;
+      // A decimal's integer is right if it gives the decimal. As a double it is exact where the sum has the exponent of the shift.
+      lost |= (std::bit_cast<uint64_t>(sum) ^ bits_of_shift) >> 52;
+      lost |= std::bit_cast<uint64_t>((sum - shift) / power) ^ std::bit_cast<uint64_t>(x);
+    } else {
+      integer = static_cast<uint64_t>(x);
+      if constexpr (sizeof x > 8) lost |= static_cast<uint64_t>(x >> 64) ^ (static_cast<int64_t>(integer) < 0 ? UINT64_MAX : 0);
+    }
+    to[i] = integer - reference;
+    all |= to[i];
+  }
+  return lost ? UINT64_MAX : all;
+}
+
+// Two neighbours as one item of twice the bits.
+void join(const uint32_t* __restrict from, uint64_t count, uint32_t bits, uint64_t* __restrict to) {
+  for (uint64_t i = 0; i < count; ++i) {
+    uint64_t two;
+    std::memcpy(&two, from + 2 * i, sizeof two);
+    to[i] = (two & UINT32_MAX) | two >> word_bits << bits;
+  }
+}
+void join(const uint64_t* __restrict from, uint64_t count, uint32_t bits, uint64_t* __restrict to) {
+  for (uint64_t i = 0; i < count; ++i) to[i] = from[2 * i] | from[2 * i + 1] << bits;
+}
+
+// A block's items of 1 to 63 bits, side by side.
+template <class Item>
+void pack(const Item* items, uint32_t bits, std::byte* to) {
+  uint64_t space[2][block_rows];
+  uint64_t count = block_rows;
+  const uint64_t* from = nullptr;
+  if constexpr (sizeof(Item) == 8) from = items;
+  for (size_t k = 0; 2 * bits <= 64; k ^= 1, bits *= 2) {
+    count /= 2;
+    if (from)
+      join(from, count, bits, space[k]);
+    else
+      join(items, count, bits, space[k]);
+    from = space[k];
+  }
+  uint64_t word = 0;
+  uint32_t filled = 0;
+  for (uint64_t i = 0; i < count; ++i) {
+    word |= from[i] << filled;
+    filled += bits;
+    if (filled < 64) continue;
+    std::memcpy(to, &word, sizeof word);
+    to += sizeof word;
+    filled -= 64;
+    word = filled ? from[i] >> (bits - filled) : 0;
+  }
 }
 
 template <class F>
@@ -115,30 +196,26 @@ class Packed final : public Encoding {
 
   bool make(BasicType type, const Stored& s, const std::byte* plain, uint64_t rows,
             std::byte* to) const override {
-    bool held = true;
+    uint64_t all = 0;
     with_plain(type, [&]<class Plain>() {
-      Writer writer(to);
-      const auto reference = static_cast<uint64_t>(s.reference);
-      const double power = powers[s.exponent];
-      const uint32_t low = std::min<uint32_t>(s.bits, word_bits), high = s.bits - low;
-      uint64_t over = 0;  // bits of offsets that no element has
-      bool equal = true;
-      for (uint64_t i = 0; i < rows; ++i) {
-        Plain x;
-        std::memcpy(&x, plain + i * sizeof(Plain), sizeof x);
-        const uint64_t offset = integer(x, power) - reference;
-        over |= offset & ~mask_of(s.bits);
-        if constexpr (std::is_floating_point_v<Plain> || sizeof(Plain) > 8) {
-          const Plain back = element<Plain>(offset + reference, power);
-          equal &= std::memcmp(&back, &x, sizeof x) == 0;
+      std::conditional_t<sizeof(Plain) <= 4, uint32_t, uint64_t> of_block[block_rows];
+      for (uint64_t first = 0; first < rows; first += block_rows) {
+        const uint64_t count = std::min(block_rows, rows - first);
+        std::byte* const at = to + first / 8 * s.bits;
+        all |= offsets<Plain>(plain + first * sizeof(Plain), count, s, of_block);
+        if (all & ~mask_of(s.bits)) return;
+        if (s.bits == 0) continue;
+        if (count == block_rows) {
+          pack(of_block, s.bits, at);
+        } else {
+          std::byte packed[8 * block_rows];
+          std::fill(of_block + count, of_block + block_rows, 0);
+          pack(of_block, s.bits, packed);
+          std::memcpy(at, packed, 4 * words(s, count));
         }
-        writer.put(offset & mask_of(low), low);
-        if (high) writer.put(offset >> word_bits & mask_of(high), high);
       }
-      writer.flush();
-      held = over == 0 && equal;
     });
-    return held;
+    return (all & ~mask_of(s.bits)) == 0;
   }
 
   void restore(BasicType type, const Stored& s, const std::byte* from, uint64_t rows,
@@ -231,33 +308,6 @@ class Packed final : public Encoding {
   const Addressed* addressed() const override { return nullptr; }
 
  private:
-  // Appends to words, at most 32 bits at a time.
-  class Writer {
-   public:
-    explicit Writer(std::byte* to) : to_(to) {}
-    void put(uint64_t value, uint32_t bits) {
-      kept_ |= value << count_;
-      count_ += bits;
-      if (count_ < word_bits) return;
-      word();
-      kept_ >>= word_bits;
-      count_ -= word_bits;
-    }
-    void flush() {
-      if (count_) word();
-    }
-
-   private:
-    void word() {
-      const auto low = static_cast<uint32_t>(kept_);
-      std::memcpy(to_, &low, 4);
-      to_ += 4;
-    }
-    std::byte* to_;
-    uint64_t kept_ = 0;
-    uint32_t count_ = 0;
-  };
-
   // What is stored: its lower and, beyond 32 bits, its upper half.
   static std::pair<Reg<U32>, Reg<U32>> offset(Builder& b, const Stored& s, const Words& w) {
     const uint32_t reach = words_of(s.bits);

@@ -265,6 +265,15 @@ TEST(Encodings, TellsWhatItDoesNotHold) {
     EXPECT_FALSE(holds(BasicType::i64, s, int64_t{999}));
     EXPECT_FALSE(holds(BasicType::i64, s, int64_t{1256}));
   }
+  // Above the reference only if differences wrap at 32 bits; doubles whose integers have no place beside those of 2^52.
+  const Stored high = *find(Kind::packed).fits(BasicType::i32, {.known = true, .min = INT32_MAX - 100, .max = INT32_MAX});
+  EXPECT_TRUE(holds(BasicType::i32, high, int32_t{INT32_MAX}));
+  for (int32_t x : {INT32_MIN, INT32_MIN + 20, 0, INT32_MAX - 101}) EXPECT_FALSE(holds(BasicType::i32, high, x)) << x;
+  constexpr int64_t half = int64_t{1} << 51;
+  const Stored large = *find(Kind::packed).fits(BasicType::f64, {.known = true, .min = half - 10, .max = half - 1});
+  EXPECT_TRUE(holds(BasicType::f64, large, static_cast<double>(half - 1)));
+  for (int64_t beyond : {2, 4, 6, 100})
+    EXPECT_FALSE(holds(BasicType::f64, large, static_cast<double>(half + beyond))) << beyond;
   const Stored wide =
       *find(Kind::packed).fits(BasicType::i128, {.known = true, .min = 0, .max = 9});
   EXPECT_TRUE(holds(BasicType::i128, wide, __int128{9}));
@@ -277,6 +286,26 @@ TEST(Encodings, TellsWhatItDoesNotHold) {
                    std::numeric_limits<double>::infinity(),
                    std::numeric_limits<double>::quiet_NaN()})
     EXPECT_FALSE(holds(BasicType::f64, money, x)) << x;
+}
+
+// Wherever it lies: each row is looked at, in whole blocks and in the rest.
+TEST(Encodings, TellsOfOneElementAmongMany) {
+  constexpr uint64_t rows = 700;
+  for (const Case& c : cases()) {
+    if (c.stored.kind == Kind::plain || rep_of(c.type) == Rep::complex) continue;
+    std::vector<std::byte> plain = elements(c.type, c.range, rows, 5, c.stored.exponent);
+    std::vector<std::byte> to(find(c.stored).bytes(c.type, c.stored, rows));
+    const uint32_t bytes = plain_bytes(c.type);
+    const int64_t low = std::min(c.stored.reference, c.range.first);
+    if (c.type == BasicType::boolean || hir::is_text(c.type) || low == (bytes < 8 ? -(int64_t{1} << (8 * bytes - 1)) : INT64_MIN)) continue;
+    if (c.stored.kind == Kind::narrow && c.stored.reference == 0) continue;  // it holds more than the range
+    for (const uint64_t at : {uint64_t{0}, uint64_t{255}, uint64_t{256}, uint64_t{511}, uint64_t{512}, rows - 1}) {
+      std::vector<std::byte> changed = plain;
+      const std::vector<std::byte> below = elements(c.type, {low - 1, low - 1}, 1, 1, c.stored.exponent);
+      std::memcpy(changed.data() + at * bytes, below.data(), bytes);
+      EXPECT_FALSE(find(c.stored).make(c.type, c.stored, changed.data(), rows, to.data())) << name(c) << ", row " << at;
+    }
+  }
 }
 
 // Kernels divide by a product and a correction: equal to the quotient, by the theorem that
