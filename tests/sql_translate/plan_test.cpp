@@ -1,4 +1,5 @@
 // The plan reader's errors, by name, and plans of any form: they give a plan or an error.
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <ctime>
@@ -161,6 +162,21 @@ TEST(Plan, DeepNestingIsAnError) {
   for (int i = 0; i < 2000; ++i)
     json = fmt::format(R"({{"type":"LOGICAL_LIMIT","children":[{}]}})", json);
   EXPECT_EQ(error_of(plan_of(json)), "the plan is nested more than 400 levels deep");
+}
+
+TEST(Plan, ListsOfMoreValuesThanSixteenBitsCount) {
+  const auto in = [](size_t values) {
+    std::string list(column);
+    for (size_t k = 0; k < values; ++k)
+      list += fmt::format(R"(,{{"expression_class":"BOUND_CONSTANT","value":{{"type":{{"id":"BIGINT"}},"is_null":)"
+                          R"(false,"value":{}}}}})",
+                          3 * k);
+    return fmt::format(R"({{"expression_class":"BOUND_OPERATOR","type":"COMPARE_IN","return_type":{{"id":)"
+                       R"("BOOLEAN"}},"children":[{}]}})",
+                       list);
+  };
+  EXPECT_EQ(error_of(project(in(66000))), "");
+  EXPECT_THAT(error_of(project(in(0))), ::testing::HasSubstr("with 1 arguments"));
 }
 
 // Names of the program were looked for from the first on: minutes for these.
