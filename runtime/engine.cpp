@@ -65,6 +65,7 @@ bool Engine::State::evict() {
   ++evictions;
   if (buffers.trim()) return true;
   const bool all = spared_after == UINT64_MAX;
+  if (all && kept.trim()) return true;
   if (all && !ahead.empty()) {
     ahead.erase(ahead.begin());
     return true;
@@ -179,6 +180,17 @@ void Engine::State::drop_cache() {
   derived_domains.clear();
 }
 
+void Engine::State::end_uncached(Plan::State& plan, bool is_early) {
+  plan.early.clear();
+  uint64_t bytes = 0;
+  for (const Uploaded& u : uploaded) bytes += u.item->data_buffer ? u.item->data_buffer->bytes : 0;
+  if (is_early && memory.peak() + bytes <= device.info().memory_bytes / 4 * 3)
+    for (const Uploaded& u : uploaded)
+      if (u.item->column) plan.early.emplace(u.item->column.get(), u.item->foreign_rows);
+  drop_cache();
+  if (device.synchronize()) kept.rest();
+}
+
 Engine::Engine(device::Device& device, const reference::Tables& tables, CodeCache* code_cache, ThreadPool* pool)
     : state_(std::make_unique<State>(device, tables)) {
   state_->code_cache = code_cache;
@@ -215,9 +227,24 @@ void Engine::forget(std::span<const std::shared_ptr<const data::Column>> columns
 
 uint64_t Engine::columns_encoded() const { return state_->forms.encoded(); }
 uint64_t Engine::column_bytes() const { return state_->column_bytes; }
+uint64_t Engine::pinned_column_bytes() const { return state_->pinned_column_bytes; }
+
+Result<BufferPtr> Engine::State::send(const std::shared_ptr<const data::Bytes>& bytes, uint64_t size) {
+  PinnedBytes::Source source;
+  {
+    auto scope = timings ? timings->measure(Phase::data, "pinned memory") : Timings::Scope(nullptr);
+    source = pinned.of(bytes, pool);
+  }
+  ASSIGN_OR_RETURN(BufferPtr sent, kept.send(source.from, size));
+  column_bytes += size;
+  if (source.is_pinned) pinned_column_bytes += size;
+  return sent;
+}
 uint64_t Engine::peak_bytes() const { return state_->memory.peak(); }
 void Engine::limit_memory(uint64_t bytes) { state_->memory.set_limit(bytes); }
-uint64_t Engine::device_bytes() const { return state_->memory.in_use() - state_->buffers.unused(); }
+uint64_t Engine::device_bytes() const {
+  return state_->memory.in_use() - state_->buffers.unused() - state_->kept.unused();
+}
 
 Result<std::shared_ptr<LoadedModule>> Engine::State::load(const std::vector<std::byte>& cubin, const std::string& ptx,
                                                           int level) {
@@ -486,6 +513,9 @@ Result<std::vector<Value>> Engine::run_whole(Plan& plan, Timings& timings, std::
     p.instead->state_->tables = p.tables;
     return run_whole(*p.instead, timings, printed, kernels, fallbacks, texts_walked);
   }
+  const bool is_unlimited = state_->memory.limit() == UINT64_MAX;  // under a limit pages of other sizes would be in the way
+  const uint64_t evictions = state_->evictions;
+  state_->kept.keep_pages(!p.options.cache && is_unlimited);
   const size_t printed_before = printed ? printed->size() : 0;
   if (!p.whole_program.empty()) {
     auto cpu = timings.measure(Phase::cpu, "reference interpreter");
@@ -533,7 +563,7 @@ Result<std::vector<Value>> Engine::run_whole(Plan& plan, Timings& timings, std::
     }
   }
   if (results && p.options.encode == Encode::packed) state_->keep_forms_alone();
-  if (!p.options.cache) state_->drop_cache();
+  if (!p.options.cache) state_->end_uncached(p, results && state_->evictions == evictions && is_unlimited);
   if (!again && !results && results.error().fault == Fault::input && p.compiled.outlined.flattened) {
     // The error may speak of what the outliner made of calls on cells; the program as it was has the right one, or none.
     auto cpu = timings.measure(Phase::cpu, "reference interpreter");

@@ -141,8 +141,10 @@ class Engine {
   uint64_t peak_bytes() const;
   // How often the host has put a column in another form for the device, since the engine was made.
   uint64_t columns_encoded() const;
-  // Bytes of columns that have gone to the device since then, in their forms, and of the bounds of their vectors; without texts.
+  // Bytes of columns that have gone to the device since then, in their forms, those of texts and of the bounds of vectors included; and how many of
+  // them from pinned memory (runtime/memory/pinned_bytes.h).
   uint64_t column_bytes() const;
+  uint64_t pinned_column_bytes() const;
   // Device memory that may be in use at once, pages included. Not the code of kernels, nor host memory that the device reaches.
   void limit_memory(uint64_t bytes);
 

@@ -43,6 +43,7 @@ std::string run_json(const RunReport& r) {
   if (r.texts_walked) out += fmt::format(",\n \"texts_walked\":{}", r.texts_walked);
   if (r.columns_encoded) out += fmt::format(",\n \"columns_encoded\":{}", r.columns_encoded);
   if (r.column_bytes) out += fmt::format(",\n \"column_bytes\":{}", r.column_bytes);
+  if (r.pinned_column_bytes) out += fmt::format(",\n \"pinned_column_bytes\":{}", r.pinned_column_bytes);
   const auto phrases = [&](std::string_view key, const std::vector<std::string>& all) {
     if (all.empty()) return;
     out += fmt::format(",\n \"{}\":[", key);
@@ -76,7 +77,10 @@ std::string run_text(const RunReport& r) {
   if (r.texts_walked) out += fmt::format("texts that the host read: {}\n", r.texts_walked);
   if (r.columns_encoded) out += fmt::format("columns that the host encoded: {}\n", r.columns_encoded);
   if (r.column_bytes)
-    out += fmt::format("columns to the device: {:.3f} MB\n", static_cast<double>(r.column_bytes) * 1e-6);
+    out += fmt::format("columns to the device: {:.3f} MB{}\n", static_cast<double>(r.column_bytes) * 1e-6,
+                       r.pinned_column_bytes
+                           ? fmt::format(", {:.3f} MB of them from pinned memory", static_cast<double>(r.pinned_column_bytes) * 1e-6)
+                           : "");
   for (const std::string& w : r.host_work) out += fmt::format("host work: {}\n", w);
   for (const std::string& f : r.fallbacks) out += fmt::format("fallback to the reference interpreter: {}\n", f);
   return out;

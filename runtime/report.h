@@ -31,6 +31,7 @@ struct RunReport {
   uint64_t texts_walked = 0;           // texts that the host read before the results (Engine::run)
   uint64_t columns_encoded = 0;        // that the host put in another form for the device (Engine::columns_encoded)
   uint64_t column_bytes = 0;           // that went to the device in this run (Engine::column_bytes)
+  uint64_t pinned_column_bytes = 0;    // of these, from pinned memory
   std::vector<std::string> host_work{};  // in host memory, of what does not fit on the device
   std::vector<std::string> fallbacks;  // builtins that ran on the reference interpreter though the device was another
 };

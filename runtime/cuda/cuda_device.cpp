@@ -180,9 +180,16 @@ class CudaDevice final : public device::Device, public device::Streams, public d
       return mapped.error();
     }
     m.address = address;
+    mapped_[static_cast<const std::byte*>(m.host)] = {.bytes = bytes};
     return m;
   }
   Result<void> free_mapped(const device::Mapped& memory) override {
+    const auto region = mapped_.find(static_cast<const std::byte*>(memory.host));
+    if (region != mapped_.end()) {
+      if (region->second.is_sent)  // copies from it may be under way
+        for (StreamPointer stream : {copies_, stream_}) (void)driver_.cuStreamSynchronize(stream);
+      mapped_.erase(region);
+    }
     return driver_.check(driver_.cuMemFreeHost(memory.host), "cuMemFreeHost");
   }
 
@@ -332,10 +339,20 @@ class CudaDevice final : public device::Device, public device::Streams, public d
   Result<void> copy_in(StreamPointer stream, Address to, const void* from, uint64_t bytes) {
     if (bytes == 0) return {};
     RETURN_IF_ERROR(host_call("a copy to the device"));
-    if (bytes >= Staging::smallest_copy) return staging_->copy(stream, to, from, bytes);
+    if (!is_pinned(from, bytes) && bytes >= Staging::smallest_copy) return staging_->copy(stream, to, from, bytes);
     // From pageable memory: returns once the driver has staged the bytes (CUDA Driver API, "API synchronization
     // behavior").
     return driver_.check(driver_.cuMemcpyHtoDAsync(to, from, bytes, stream), "cuMemcpyHtoDAsync of {} bytes", bytes);
+  }
+  // Whether a copy reads it by itself, of which a note is made.
+  bool is_pinned(const void* from, uint64_t bytes) {
+    const auto* begin = static_cast<const std::byte*>(from);
+    auto region = mapped_.upper_bound(begin);
+    if (region == mapped_.begin()) return false;
+    --region;
+    const auto offset = static_cast<uint64_t>(begin - region->first);
+    if (offset > region->second.bytes || bytes > region->second.bytes - offset) return false;
+    return region->second.is_sent = true;
   }
   Result<void> host_call(const char* what) {
     ++host_calls_;
@@ -362,6 +379,11 @@ class CudaDevice final : public device::Device, public device::Streams, public d
   StreamPointer stream_ = nullptr, copies_ = nullptr;
   std::array<Order, 2> orders_;  // by device::Stream
   std::optional<Staging> staging_;
+  struct Region {
+    uint64_t bytes = 0;
+    bool is_sent = false;  // to the device, by copies
+  };
+  std::map<const std::byte*, Region> mapped_;
   std::map<KernelHandle, uint32_t> allowed_shared_;  // the most that was asked for
   std::array<EventPointer, 2048> events_{};
   uint32_t next_mark_ = 0;

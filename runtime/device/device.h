@@ -41,7 +41,7 @@ struct LaunchCounters {  // simulator only; zeros elsewhere
   uint64_t warp_instructions = 0, thread_instructions = 0, load_sectors = 0, store_sectors = 0;
 };
 
-// Host memory that kernels reach at a device address: small results and sizes arrive in it without a copy.
+// Pinned host memory that kernels reach at a device address: small results arrive in it without a copy, and copies from it read it when they happen.
 struct Mapped {
   void* host = nullptr;
   Address address = 0;

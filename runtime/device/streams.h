@@ -20,7 +20,7 @@ class Streams {
  public:
   virtual ~Streams() = default;
   // As copy_to_device, in the stream of copies: it may happen at any time from now on, whatever the
-  // work does. What waits for the work does not wait for it.
+  // work does. What waits for the work does not wait for it; free_mapped does for copies from there.
   virtual Result<void> send(Address to, const void* from, uint64_t bytes) = 0;
   virtual Result<Event> record_event(Stream stream) = 0;
   // What comes into the stream from now on happens after the event, which is the other stream's. A

@@ -69,6 +69,11 @@ bool Arena::trim() {
   return any;
 }
 
+void Arena::rest() {
+  for (Page& page : pages_)
+    if (page.free.size() == 1 && page.free.begin()->second == page.bytes) page.used = 0;
+}
+
 Result<size_t> Arena::add_page(uint64_t bytes) {
   Page page;
   page.single = singly_;

@@ -84,6 +84,9 @@ class Arena {
   // From now on the driver allocates each buffer and takes it back (what pages save), or no longer.
   void allocate_singly(bool singly) { singly_ = singly; }
   bool trim();  // gives pages that are all free back to the device; false: there are none
+  void keep_pages(bool keep) { options_.keep_pages = keep; }  // from now on
+  // The device has done all work so far: copies into pages that are all free need not wait for it.
+  void rest();
 
  private:
   friend struct Buffer;

@@ -19,13 +19,10 @@ Result<BufferPtr> upload(const TextTools& tools, const void* from, uint64_t byte
   return buffer;
 }
 
-// In whole words, as operators want it.
-Result<BufferPtr> upload_pad(const TextTools& tools, std::string_view pad) {
-  const uint64_t whole = (std::max<uint64_t>(pad.size(), 1) + 7) / 8 * 8;
-  ASSIGN_OR_RETURN(BufferPtr buffer, tools.arena.allocate(whole));
-  RETURN_IF_ERROR(tools.device.fill(buffer->address + whole - 8, 0, 8));
-  RETURN_IF_ERROR(tools.device.copy_to_device(buffer->address, pad.data(), pad.size()));
-  return buffer;
+// Zeros behind a pad, which operators read in whole words; no other byte is written, since those may still arrive.
+Result<void> end_pad(const TextTools& tools, const Buffer& buffer, uint64_t bytes) {
+  const uint64_t whole = (std::max<uint64_t>(bytes, 1) + 7) / 8 * 8;
+  return tools.device.fill(buffer.address + bytes, 0, whole - bytes);
 }
 
 constexpr uint64_t handle(uint64_t offset, uint64_t length) { return offset << 24 | length; }
@@ -305,7 +302,8 @@ Result<Domain::OnDevice> Domain::send_texts(std::span<const std::string> texts, 
   }
   OnDevice made{.handles = nullptr, .pad = nullptr, .pad_bytes = pad.size()};
   ASSIGN_OR_RETURN(made.handles, upload(tools, handles.data(), handles.size() * 8));
-  ASSIGN_OR_RETURN(made.pad, upload_pad(tools, pad));
+  ASSIGN_OR_RETURN(made.pad, upload(tools, pad.data(), pad.size()));
+  RETURN_IF_ERROR(end_pad(tools, *made.pad, pad.size()));
   return made;
 }
 
@@ -321,8 +319,9 @@ Result<Domain::OnDevice> Domain::make_strings(const TextTools& tools, bool keep)
     }
     case Kind::column: {
       OnDevice made{.handles = nullptr, .pad = nullptr, .pad_bytes = column_->pad->size()};
-      ASSIGN_OR_RETURN(made.handles, upload(tools, column_->as<uint64_t>(), count_ * 8));
-      ASSIGN_OR_RETURN(made.pad, upload_pad(tools, column_->pad->text()));
+      ASSIGN_OR_RETURN(made.handles, tools.send(column_->data));
+      ASSIGN_OR_RETURN(made.pad, tools.send(column_->pad));
+      RETURN_IF_ERROR(end_pad(tools, *made.pad, made.pad_bytes));
       return made;
     }
     case Kind::mapped: return map_strings(tools);
@@ -372,6 +371,8 @@ Result<operators::Strings> Domain::strings(const TextTools& tools, bool keep, st
     ASSIGN_OR_RETURN(there, make_strings(tools, keep));
   }
   if (keep) strings_ = there;
+  for (const BufferPtr& buffer : {there.handles, there.pad})
+    if (buffer->owner) RETURN_IF_ERROR(buffer->owner->arrive(*buffer));
   held.push_back(there.handles);
   held.push_back(there.pad);
   return operators::Strings{there.handles->address, there.pad->address, count_, there.pad_bytes};

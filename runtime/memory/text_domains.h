@@ -47,6 +47,8 @@ struct TextTools {
   operators::Operators* sql = nullptr;
   operators::Memory* memory = nullptr;  // for `sql`
   uint64_t* walked = nullptr;           // counts texts that the host read, or whose codes it made, for what a domain keeps
+  // Bytes of a column, which arrive beside the work.
+  std::function<Result<BufferPtr>(const std::shared_ptr<const data::Bytes>&)> send;
 };
 
 // Texts that the host works on while a launch would start.

@@ -323,6 +323,7 @@ Result<void> Run::column_part(const Step& s) {
       known = column_item(column);
     }
   }
+  send_early(known);
   assign_result(s, known);
   return {};
 }
@@ -392,6 +393,7 @@ Result<void> Run::fetch(const Step& s) {
   if (v->kind != Item::enumeration || !v->parts[1]->foreign_rows) return builtin(s);
   ItemPtr& known = engine_.fetched[v->parts[1]->column.get()];
   if (!known) known = column_item(v->parts[1]->column);
+  send_early(known);
   assign_result(s, known);
   return {};
 }

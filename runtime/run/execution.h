@@ -110,6 +110,8 @@ class Run {
   Result<uint64_t> size_of(Item& v);  // waits unless it is exact; then it is
   Result<void> learn_length(Item& v);
   Result<void> to_device(const ItemPtr& v);
+  Result<void> bring(const ItemPtr& v);        // its elements, which are not there; they may still be on their way
+  void send_early(const ItemPtr& v);
   Result<void> cells_to_device(const ItemPtr& v);
   Result<void> send(Item& v, const std::byte* from);
   Result<void> send_column(Item& v);

@@ -3,6 +3,7 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <set>
 #include <span>
 #include <vector>
 
@@ -11,6 +12,7 @@
 #include "runtime/engine.h"
 #include "runtime/memory/bounds.h"
 #include "runtime/memory/device_value.h"
+#include "runtime/memory/pinned_bytes.h"
 #include "runtime/plan/plan.h"
 #include "runtime/memory/text_domains.h"
 #include "runtime/memory/vector_bounds.h"
@@ -126,7 +128,10 @@ struct Engine::State {
   Encode encode = Encode::narrow;                  // what columns on the device were brought for
   ColumnForms forms;
   ColumnBounds bounds;
-  uint64_t column_bytes = 0;  // Engine::column_bytes
+  PinnedBytes pinned{device, {}};
+  uint64_t column_bytes = 0, pinned_column_bytes = 0;  // Engine::column_bytes, pinned_column_bytes
+  // The first `size` bytes of a column, or of what was made of one, in memory of the engine.
+  Result<BufferPtr> send(const std::shared_ptr<const data::Bytes>& bytes, uint64_t size);
   struct Uploaded {
     ItemPtr item;
     uint64_t last_use = 0;
@@ -168,6 +173,8 @@ struct Engine::State {
     if (error.cause == Cause::device_lost && lost.empty()) lost = error.message;
   }
   void drop_cache();
+  // What a run without the cache has brought to the device, whose pages stay for the next; the next run of the plan sends it early.
+  void end_uncached(Plan::State& plan, bool is_early);
 };
 
 struct Engine::Plan::State {
@@ -211,6 +218,8 @@ struct Engine::Plan::State {
   // What runs since columns and intermediate results turned out not to fit.
   std::unique_ptr<Stream> stream;
   bool stays_whole = false;  // ranges were asked for, and no table can be cut
+  // Without the cache: the columns, and rows of foreign keys (true), that the last run sent, where all of them and what runs make fit together.
+  std::set<std::pair<const data::Column*, bool>> early;
   // The numbers of those joins, whose words are zero again then.
   std::vector<uint32_t> take_repeats();
   // Whether results are wrong since a number had no parts to sum, which is known no more then; to be asked before take_unsure.

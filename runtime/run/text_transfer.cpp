@@ -30,7 +30,11 @@ bool looked_up(const Item& v) { return !v.domain && !v.column && v.host && v.cap
 
 TextTools Run::text_tools() {
   text_memory_.clear();  // of the call before
-  return {device_, engine_.kept, sql_, &text_memory_, &texts_walked_};
+  return {device_, engine_.kept, sql_, &text_memory_, &texts_walked_,
+          [this](const std::shared_ptr<const data::Bytes>& bytes) {
+            auto scope = timings_.measure(Phase::transfer, "texts to device");
+            return engine_.send(bytes, bytes->size());
+          }};
 }
 
 // The domain of the item's own codes, which may not be there yet.

@@ -275,6 +275,34 @@ Result<Value> Run::cells_to_host(Item& v) {
 
 // --- To the device ---
 
+Result<void> Run::bring(const ItemPtr& item) {
+  Item& v = *item;
+  auto scope = timings_.measure(Phase::transfer, "to device");
+  if (hir::is_text(v.type)) {
+    RETURN_IF_ERROR(codes_to_device(v));
+  } else if (v.column) {
+    if (!v.foreign_rows &&
+        (v.column->encoding != data::Encoding::plain || v.column->width != data::plain_width(v.type)))
+      return Error{Fault::internal, "a step reads a column of an encoding that it does not know"};
+    RETURN_IF_ERROR(send_column(v));
+  } else {
+    v.stored = {};
+    RETURN_IF_ERROR(send(v, v.host->bytes ? v.host->bytes->data() : nullptr));
+  }
+  if (v.lifetime == Item::of_engine) engine_.uploaded.push_back({item, 0});
+  return {};
+}
+
+// A column that the last run sent, where that takes no time of the host: it is on its way while the host waits for steps before its first use. What
+// goes wrong is met again there.
+void Run::send_early(const ItemPtr& item) {
+  if (item->kind == Item::enumeration) return send_early(item->parts[1]);  // the keys are a column of their own
+  const Item& v = *item;
+  if (v.kind != Item::vector || v.data || v.codes_are_rows || !plan_.early.contains({v.column.get(), v.foreign_rows})) return;
+  const ColumnForm& form = column_form(v);
+  if (engine_.pinned.has(form.bytes ? form.bytes : v.foreign_rows ? v.column->foreign_rows : v.column->data)) (void)bring(item);
+}
+
 Result<void> Run::to_device(const ItemPtr& item) {
   Item& v = *item;
   if (v.kind == Item::cells || v.kind == Item::list) return cells_to_device(item);
@@ -283,21 +311,7 @@ Result<void> Run::to_device(const ItemPtr& item) {
     return {};
   }
   if (v.kind != Item::vector) return Error{Fault::internal, "a step on the device reads a value that is no vector"};
-  if (!v.data) {
-    auto scope = timings_.measure(Phase::transfer, "to device");
-    if (hir::is_text(v.type)) {
-      RETURN_IF_ERROR(codes_to_device(v));
-    } else if (v.column) {
-      if (!v.foreign_rows &&
-          (v.column->encoding != data::Encoding::plain || v.column->width != data::plain_width(v.type)))
-        return Error{Fault::internal, "a step reads a column of an encoding that it does not know"};
-      RETURN_IF_ERROR(send_column(v));
-    } else {
-      v.stored = {};
-      RETURN_IF_ERROR(send(v, v.host->bytes ? v.host->bytes->data() : nullptr));
-    }
-    if (v.lifetime == Item::of_engine) engine_.uploaded.push_back({item, 0});
-  }
+  if (!v.data) RETURN_IF_ERROR(bring(item));
   if (v.data_buffer && v.data_buffer->owner) RETURN_IF_ERROR(v.data_buffer->owner->arrive(*v.data_buffer));
   if (v.lifetime == Item::of_engine)
     for (Engine::State::Uploaded& u : engine_.uploaded)
@@ -344,27 +358,27 @@ Result<BufferPtr> Run::bounds_to_device(Item& v) {
 Result<void> Run::send_column(Item& v) {
   const ColumnForm& form = column_form(v);
   v.stored = form.stored;
-  engine_.column_bytes += device_bytes(v, v.capacity);
   const auto& own = v.foreign_rows ? v.column->foreign_rows : v.column->data;
   if (!form.bytes && own) {
     if (BufferPtr ahead = engine_.take_ahead(own)) {
+      engine_.column_bytes += device_bytes(v, v.capacity);
       v.data = ahead->address;
       v.data_buffer = std::move(ahead);
       return {};
     }
   }
-  return send(v, form.bytes ? form.bytes->data() : own ? own->data() : nullptr);
+  const std::shared_ptr<const data::Bytes> bytes = form.bytes ? form.bytes : own;
+  if (v.lifetime != Item::of_engine) return send(v, bytes ? bytes->data() : nullptr);
+  ASSIGN_OR_RETURN(v.data_buffer, engine_.send(bytes, device_bytes(v, v.capacity)));
+  v.data = v.data_buffer->address;  // now that they are there
+  return {};
 }
 
 // The elements as they lie at `from`, in the vector's form.
 Result<void> Run::send(Item& v, const std::byte* from) {
   const uint64_t bytes = device_bytes(v, v.capacity);
-  if (v.lifetime == Item::of_engine) {  // beside the kernels that are queued
-    ASSIGN_OR_RETURN(v.data_buffer, arena_of(v).send(from, bytes));
-  } else {
-    ASSIGN_OR_RETURN(v.data_buffer, arena_of(v).allocate(bytes));
-    RETURN_IF_ERROR(device_.copy_to_device(v.data_buffer->address, from, bytes));
-  }
+  ASSIGN_OR_RETURN(v.data_buffer, arena_of(v).allocate(bytes));
+  RETURN_IF_ERROR(device_.copy_to_device(v.data_buffer->address, from, bytes));
   v.data = v.data_buffer->address;  // now that they are there
   return {};
 }

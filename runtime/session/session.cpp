@@ -445,6 +445,7 @@ Result<Session::Outcome> Session::run_program(const NamedSource& program, const 
                                               Timings timings, Ranges ranges) {
   forget_ranges();
   uint64_t encoded = engine_ ? engine_->columns_encoded() : 0, sent = engine_ ? engine_->column_bytes() : 0;
+  uint64_t pinned = engine_ ? engine_->pinned_column_bytes() : 0;
   ASSIGN_OR_RETURN(Ready * ready, prepare(program, options, timings, std::move(ranges)));
   const reference::Tables& tables = ready->tables ? *ready->tables : *tables_;
   Outcome outcome;
@@ -476,6 +477,7 @@ Result<Session::Outcome> Session::run_program(const NamedSource& program, const 
       report.host_work = plan->host_work();
       report.columns_encoded = engine_->columns_encoded() - std::exchange(encoded, engine_->columns_encoded());
       report.column_bytes = engine_->column_bytes() - std::exchange(sent, engine_->column_bytes());
+      report.pinned_column_bytes = engine_->pinned_column_bytes() - std::exchange(pinned, engine_->pinned_column_bytes());
       if (run == 1)
         for (const std::string& w : report.host_work) say(fmt::format("note: host work: {}\n", w));
       if (!results) {

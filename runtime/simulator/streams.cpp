@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <iterator>
 #include <memory>
 #include <utility>
 #include <vector>
@@ -86,26 +87,37 @@ Result<void> StreamsDevice::free(Address address) {
   return before;
 }
 
+Result<device::Mapped> StreamsDevice::allocate_mapped(uint64_t bytes) {
+  ASSIGN_OR_RETURN(const device::Mapped memory, to_.allocate_mapped(bytes));
+  mapped_[static_cast<const std::byte*>(memory.host)] = bytes;
+  return memory;
+}
+
 Result<void> StreamsDevice::free_mapped(const device::Mapped& memory) {
   const Result<void> before = run_all();
+  mapped_.erase(static_cast<const std::byte*>(memory.host));
   RETURN_IF_ERROR(to_.free_mapped(memory));
   return before;
 }
 
-Result<void> StreamsDevice::copy_to_device(Address to, const void* from, uint64_t bytes) {
+Result<void> StreamsDevice::queue_copy(device::Stream stream, Address to, const void* from, uint64_t bytes) {
   if (bytes == 0) return {};
   RETURN_IF_ERROR(host_call("a copy to the device"));
-  return queue(device::Stream::work, [this, to, source = taken(from, bytes)] {
+  const auto* begin = static_cast<const std::byte*>(from);
+  const auto after = mapped_.upper_bound(begin);
+  if (after != mapped_.begin() && begin + bytes <= std::prev(after)->first + std::prev(after)->second)
+    return queue(stream, [this, to, from, bytes] { return to_.copy_to_device(to, from, bytes); });
+  return queue(stream, [this, to, source = taken(from, bytes)] {
     return to_.copy_to_device(to, source->data(), source->size());
   });
 }
 
+Result<void> StreamsDevice::copy_to_device(Address to, const void* from, uint64_t bytes) {
+  return queue_copy(device::Stream::work, to, from, bytes);
+}
+
 Result<void> StreamsDevice::send(Address to, const void* from, uint64_t bytes) {
-  if (bytes == 0) return {};
-  RETURN_IF_ERROR(host_call("a copy to the device"));
-  return queue(device::Stream::copies, [this, to, source = taken(from, bytes)] {
-    return to_.copy_to_device(to, source->data(), source->size());
-  });
+  return queue_copy(device::Stream::copies, to, from, bytes);
 }
 
 Result<void> StreamsDevice::copy_to_host(void* to, Address from, uint64_t bytes) {

@@ -9,7 +9,7 @@
 // stream's operations keep their order, an operation behind a wait comes after what was in the
 // other stream when the event was recorded, and nothing else is promised: work goes first where it
 // can, or copies do, or a coin is thrown before each. The same seed gives the same order. Bytes of
-// the host are taken when a copy is queued, as GPUs stage them. Waiting for the work runs it and
+// the host are taken when a copy is queued, as GPUs stage them, those of mapped memory when it happens. Waiting for the work runs it and
 // what it waits for; copies that nobody waits for stay queued until memory is freed. Faults of
 // queued operations, work that is cancelled among them, are reported by the call that ran them;
 // what it frees is freed all the same. Cost: the bytes of queued copies,
@@ -20,6 +20,7 @@
 #include <array>
 #include <deque>
 #include <functional>
+#include <map>
 #include <optional>
 #include <random>
 
@@ -51,9 +52,7 @@ class StreamsDevice final : public device::Device, public device::Streams {
   Result<void> send(device::Address to, const void* from, uint64_t bytes) override;
   Result<device::Event> record_event(device::Stream stream) override;
   Result<void> wait_event(device::Stream stream, device::Event event) override;
-  Result<device::Mapped> allocate_mapped(uint64_t bytes) override {
-    return to_.allocate_mapped(bytes);
-  }
+  Result<device::Mapped> allocate_mapped(uint64_t bytes) override;
   Result<void> free_mapped(const device::Mapped& memory) override;
   Result<device::ModuleHandle> load_module(std::span<const std::byte> cubin) override {
     return to_.load_module(cubin);
@@ -95,6 +94,7 @@ class StreamsDevice final : public device::Device, public device::Streams {
     uint64_t queued = 0, done = 0, after = 0;  // after: of the operations to come
   };
   Result<void> queue(device::Stream stream, std::function<Result<void>()> run);
+  Result<void> queue_copy(device::Stream stream, device::Address to, const void* from, uint64_t bytes);
   Result<void> host_call(const char* what);
   bool can_run(size_t stream) const;
   size_t choose();
@@ -106,6 +106,7 @@ class StreamsDevice final : public device::Device, public device::Streams {
   const StreamOrder order_;
   std::mt19937_64 random_;
   std::array<Queue, 2> queues_;  // by device::Stream
+  std::map<const std::byte*, uint64_t> mapped_;  // bytes
   uint64_t waits_ = 0, host_calls_ = 0;
   bool recording_ = false;
 };

@@ -330,6 +330,44 @@ TEST_F(FakeDriver, MappedMemoryIsZeroAndSharedWithTheDevice) {
   ASSERT_TRUE((*opened)->free_mapped(*m));
 }
 
+// A copy reads pinned memory by itself, whole, and is done before that goes.
+TEST_F(FakeDriver, PinnedMemoryGoesInOneCopy) {
+  auto opened = open_device();
+  ASSERT_TRUE(opened);
+  device::Device& d = **opened;
+  constexpr size_t bytes = (9 << 20) + 5;
+  auto m = d.allocate_mapped(bytes);
+  auto address = d.allocate(bytes);
+  ASSERT_TRUE(m && address);
+  auto* const host = static_cast<unsigned char*>(m->host);
+  for (size_t i = 0; i < bytes; ++i) host[i] = static_cast<unsigned char>((i * 2654435761u) >> 13);
+  device::Streams* const streams = device::streams_of(d);
+  ASSERT_TRUE(streams->send(*address, host, bytes));
+  ASSERT_TRUE(streams->send(*address, host + 4096, bytes - 4096));
+  EXPECT_THAT(calls("cuMemcpyHtoDAsync"),
+              ElementsAre("cuMemcpyHtoDAsync:" + std::to_string(bytes), "cuMemcpyHtoDAsync:" + std::to_string(bytes - 4096)));
+  std::vector<unsigned char> back(bytes - 4096);
+  ASSERT_TRUE(d.copy_to_host(back.data(), *address, back.size()));
+  EXPECT_TRUE(std::equal(back.begin(), back.end(), host + 4096));
+  EXPECT_EQ(calls("cuMemHostAlloc").size(), 1u) << "no slots";
+  // What lies beside it is staged.
+  std::vector<unsigned char> other(bytes);
+  ASSERT_TRUE(streams->send(*address, other.data(), bytes));
+  EXPECT_EQ(calls("cuMemcpyHtoDAsync").size(), 2u + 10u);
+  const size_t waits = calls("cuStreamSynchronize").size();
+  ASSERT_TRUE(d.free_mapped(*m));
+  EXPECT_EQ(calls("cuStreamSynchronize").size(), waits + 2);
+  const auto all = calls();
+  EXPECT_EQ(std::vector(all.end() - 3, all.end()),
+            (std::vector<std::string>{"cuStreamSynchronize", "cuStreamSynchronize", "cuMemFreeHost"}));
+  // Memory that nothing was sent from is not waited for.
+  m = d.allocate_mapped(64);
+  ASSERT_TRUE(m);
+  ASSERT_TRUE(d.free_mapped(*m));
+  EXPECT_EQ(calls("cuStreamSynchronize").size(), waits + 2);
+  ASSERT_TRUE(d.free(*address));
+}
+
 TEST_F(FakeDriver, LaunchPassesTheParameterAreaAndAsksForSharedMemory) {
   auto opened = open_device();
   ASSERT_TRUE(opened);

@@ -17,6 +17,7 @@
 #include "runtime/print_result.h"
 #include "runtime/simulator/simulator_device.h"
 #include "tests/runtime/faulty_device.h"
+#include "tests/support/made_tables.h"
 
 namespace rndn::runtime::faults_test {
 namespace {
@@ -279,6 +280,50 @@ TEST_F(DriverFaults, OfEveryCallOnce) {
     }
   }
   EXPECT_EQ(failed, used);
+}
+
+// Pinned memory that the driver refuses: the columns are staged, as before.
+TEST_F(DriverFaults, PinnedColumnsGoWholeAndWhereRefusedAsBefore) {
+  constexpr uint64_t rows = 20000, bytes = 8 * rows;
+  rndn::test::MadeTables tables;
+  tables.put("t", "x", hir::BasicType::i64, std::vector<int64_t>(rows, 7));
+  ASSERT_NO_FATAL_FAILURE(compile_for("sm_90", R"(module m { import Builtin.*; def main() : i64 {
+    t:? = @load_table(`t:sym); x:i64 = check_cast(@column_value(t, `x:sym), i64); s:i64 = @sum(x); return s; } })"));
+  const auto logged = [&](const std::string& line) {
+    const std::string log = std::string("\n") + call<const char*()>("fake_cuda_log");
+    size_t found = 0;
+    for (size_t at = 0; (at = log.find("\n" + line + "\n", at)) != log.npos; ++at) ++found;
+    return found;
+  };
+  const std::string pins = fmt::format("cuMemHostAlloc:{},2", bytes), sends = fmt::format("cuMemcpyHtoDAsync:{}", bytes);
+  const auto pinned_bytes = [&]() -> uint64_t {  // of three runs; 1: one of them failed
+    auto preparation = cuda::prepare(0, RNDN_FAKE_CUDA);
+    auto device = cuda::open(*preparation);
+    EXPECT_TRUE(device);
+    Engine engine(**device, tables, &code_cache_);
+    auto plan = engine.plan(compiled_, sources_, {.measure_kernels = false, .cache = false}, timings_);
+    if (!plan) return 1;
+    for (int i = 0; i < 3; ++i)
+      if (!engine.run(**plan, timings_)) return 1;
+    return engine.pinned_column_bytes();
+  };
+  call<void()>("fake_cuda_reset");
+  EXPECT_EQ(pinned_bytes(), 2 * bytes) << "all but the first time";
+  EXPECT_EQ(logged(pins), 1u);
+  EXPECT_EQ(logged(sends), 3u);
+  size_t refused = 0;
+  for (int n = 1; n < 50; ++n) {
+    fail(fmt::format("cuMemHostAlloc:2:{}:1", n));
+    const uint64_t pinned = pinned_bytes();
+    const std::string failed = call<const char*()>("fake_cuda_failed");
+    EXPECT_EQ(call<long()>("fake_cuda_held"), 0) << n;
+    if (failed.empty()) break;
+    if (pinned == 1 || logged(pins) == 0) continue;  // memory that a run cannot do without, or not as a whole
+    EXPECT_EQ(pinned, 0u) << n;
+    EXPECT_EQ(logged(sends), 3u);
+    ++refused;
+  }
+  EXPECT_EQ(refused, 1u);
 }
 
 // From some call on all fail, as they do when the device is lost: each run says so, and everything

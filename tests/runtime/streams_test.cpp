@@ -2,6 +2,8 @@
 // order once any one of the waits is missing.
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <cstring>
 #include <functional>
 #include <numeric>
 #include <optional>
@@ -12,6 +14,7 @@
 #include "runtime/compiler/compile.h"
 #include "runtime/engine.h"
 #include "runtime/memory/arena.h"
+#include "runtime/memory/pinned_bytes.h"
 #include "runtime/print_result.h"
 #include "runtime/simulator/simulator_device.h"
 #include "runtime/simulator/streams.h"
@@ -72,6 +75,7 @@ class Buffers {
   explicit Buffers(StreamsDevice& device) : device_(device), memory_(device), arena_(memory_, {}) {}
 
   BufferPtr send(const std::vector<uint32_t>& v) { return *arena_.send(v.data(), bytes(v)); }
+  BufferPtr send_from(const std::byte* from, uint64_t bytes) { return *arena_.send(from, bytes); }
   BufferPtr work(Buffer& from) {
     EXPECT_TRUE(arena_.arrive(from));
     BufferPtr to = *arena_.allocate(from.bytes);
@@ -168,6 +172,134 @@ TEST(Streams, MemoryThatNobodyHadIsNotWaitedFor) {
   EXPECT_EQ(device.waits(), 0u);
 }
 
+// Pages stay for the next run of columns: once all work is done nobody is in the way.
+TEST(Streams, PagesThatRestAreNotWaitedFor) {
+  const auto scenario = [](bool rests) {
+    return Scenario([rests](StreamsDevice& device) {
+      DeviceMemory memory(device);
+      Arena arena(memory, {.keep_pages = false});
+      arena.keep_pages(true);
+      const std::vector<uint32_t> first = numbers(1), second = numbers(2);
+      const uint64_t bytes = first.size() * sizeof(uint32_t);
+      const device::Address to = *device.allocate(2 * bytes);
+      BufferPtr buffer = *arena.send(first.data(), bytes);
+      const device::Address place = buffer->address;
+      EXPECT_TRUE(arena.arrive(*buffer));
+      EXPECT_TRUE(device.copy(to, place, bytes));
+      buffer = nullptr;
+      const uint64_t in_use = memory.in_use();
+      EXPECT_GT(in_use, 0u) << "the page stays";
+      EXPECT_TRUE(device.synchronize());
+      if (rests) arena.rest();
+      buffer = *arena.send(second.data(), bytes);
+      EXPECT_EQ(buffer->address, place);
+      EXPECT_EQ(memory.in_use(), in_use);
+      EXPECT_TRUE(arena.arrive(*buffer));
+      EXPECT_TRUE(device.copy(to + bytes, place, bytes));
+      std::vector<uint32_t> got(2 * first.size());
+      EXPECT_TRUE(device.copy_to_host(got.data(), to, 2 * bytes));
+      EXPECT_TRUE(device.free(to));
+      buffer = nullptr;
+      arena.keep_pages(false);
+      EXPECT_TRUE(arena.trim());
+      return std::equal(first.begin(), first.end(), got.begin()) &&
+             std::equal(second.begin(), second.end(), got.begin() + static_cast<std::ptrdiff_t>(first.size()));
+    });
+  };
+  EXPECT_EQ(expect_right(scenario(false)), 3u);
+  EXPECT_EQ(expect_right(scenario(true)), 2u) << "one for each copy, none for the work before";
+}
+
+// --- Pinned memory
+
+std::shared_ptr<data::Bytes> shared_bytes(const std::vector<uint32_t>& v) {
+  auto made = std::make_shared<data::Bytes>(v.size() * sizeof(uint32_t));
+  std::memcpy(made->data(), v.data(), made->size());
+  return made;
+}
+
+TEST(Pinned, FromTheSecondTimeOnAndAsLongAsTheColumnIsThere) {
+  const auto simulator = open_simulator("sm_86");
+  StreamsDevice device(**simulator, {});
+  PinnedBytes pinned(device, {.least_bytes = 1000, .most_bytes = 40000});
+  ThreadPool pool(2);
+  std::shared_ptr<data::Bytes> column = shared_bytes(numbers(5)), other = shared_bytes(numbers(6));  // 16,384 bytes each
+  EXPECT_EQ(pinned.of(column, &pool).from, column->data());
+  EXPECT_FALSE(pinned.has(column));
+  EXPECT_EQ(pinned.bytes(), 0u);
+  const PinnedBytes::Source second = pinned.of(column, &pool);
+  EXPECT_TRUE(second.is_pinned && second.from != column->data());
+  EXPECT_EQ(std::memcmp(second.from, column->data(), column->size()), 0);
+  EXPECT_EQ(pinned.bytes(), column->size());
+  EXPECT_TRUE(pinned.has(column));
+  EXPECT_EQ(pinned.of(column, nullptr).from, second.from);
+  // Within the bound, and not what is small.
+  (void)pinned.of(other, nullptr);
+  EXPECT_TRUE(pinned.of(other, nullptr).is_pinned);
+  const auto third = shared_bytes(numbers(7)), few = std::make_shared<data::Bytes>(999);
+  for (int i = 0; i < 3; ++i) EXPECT_EQ(pinned.of(third, nullptr).from, third->data());
+  for (int i = 0; i < 3; ++i) EXPECT_EQ(pinned.of(few, nullptr).from, few->data());
+  EXPECT_EQ(pinned.of(nullptr, nullptr).from, nullptr);
+  EXPECT_EQ(pinned.bytes(), 2 * column->size());
+  other = nullptr;
+  EXPECT_TRUE(pinned.of(third, nullptr).is_pinned) << "where a column that is gone was";
+  EXPECT_EQ(pinned.bytes(), 2 * column->size());
+  column = nullptr;
+  EXPECT_EQ(pinned.of(few, nullptr).from, few->data());
+  EXPECT_EQ(pinned.bytes(), 2 * third->size()) << "few bytes look for nothing";
+  (void)pinned.of(third, nullptr);
+  EXPECT_EQ(pinned.bytes(), third->size());
+}
+
+TEST(Pinned, WhereItIsRefusedBytesStayWhereTheyAre) {
+  const auto simulator = open_simulator("sm_86");
+  StreamsDevice streams(**simulator, {});
+  test::FaultyStreams device(streams);
+  {
+    PinnedBytes pinned(device, {.least_bytes = 1});
+    const auto column = shared_bytes(numbers(1)), other = shared_bytes(numbers(2));
+    (void)pinned.of(column, nullptr);
+    (void)pinned.of(other, nullptr);
+    device.fails_at = 1;
+    EXPECT_EQ(pinned.of(column, nullptr).from, column->data());
+    EXPECT_EQ(pinned.of(column, nullptr).from, column->data()) << "asked for once";
+    EXPECT_EQ(device.calls, 1u);
+    CancelToken token({.bytes = 1 << 20});
+    {
+      const CancelScope scope(token);
+      EXPECT_EQ(pinned.of(other, nullptr).from, other->data());
+    }
+    EXPECT_TRUE(pinned.of(other, nullptr).is_pinned);
+    EXPECT_EQ(device.held, 1);
+  }
+  EXPECT_EQ(device.held, 0);
+  PinnedBytes of_one_stream(**simulator, {.least_bytes = 1});
+  const auto column = shared_bytes(numbers(1));
+  for (int i = 0; i < 3; ++i) EXPECT_EQ(of_one_stream.of(column, nullptr).from, column->data());
+}
+
+// A copy that is under way when its column goes has happened before the memory does.
+TEST(Pinned, CopiesReadItBeforeItGoes) {
+  const Scenario run = [](StreamsDevice& device) {
+    Buffers b(device);
+    BufferPtr sent;
+    {
+      PinnedBytes pinned(device, {.least_bytes = 1});
+      std::shared_ptr<data::Bytes> column = shared_bytes(numbers(3));
+      (void)pinned.of(column, nullptr);
+      const PinnedBytes::Source source = pinned.of(column, nullptr);
+      EXPECT_TRUE(source.is_pinned);
+      sent = b.send_from(source.from, column->size());
+      column = nullptr;
+      (void)pinned.of(shared_bytes(numbers(4)), nullptr);
+      EXPECT_EQ(pinned.bytes(), 0u);
+    }
+    const BufferPtr read = b.work(*sent);
+    return b.read(*read) == numbers(3);
+  };
+  EXPECT_EQ(expect_right(run), 1u);
+}
+
 // Programs on the engine. Each column is read by a kernel of its own, before the next one is sent:
 // of two copies that one kernel reads the wait for the later one would do.
 class Programs : public ::testing::Test {
@@ -240,6 +372,120 @@ TEST_F(Programs, AgainFromTheDeviceFromTheHostAndAsAGraph) {
   EXPECT_EQ(expect_right([&](StreamsDevice& device) { return run(device, 5, true); }), once)
       << "what is there is not waited for";
   expect_right([&](StreamsDevice& device) { return run(device, 3, false); });
+}
+
+// Columns that leave the device after each run: pinned when they are sent again, and then sent when the program names them.
+TEST_F(Programs, ColumnsThatAreSentAgainArePinned) {
+  std::vector<int64_t> numbers(20000), others(20000);
+  std::vector<std::string> texts;
+  for (size_t i = 0; i < numbers.size(); ++i) {
+    numbers[i] = static_cast<int64_t>(i * 7919 % 1000);
+    others[i] = static_cast<int64_t>(i * 31 % 500) - 100;
+    texts.push_back(std::vector<std::string>{"red", "green", "blue"}[i % 3]);
+  }
+  tables_.put("t", "a", hir::BasicType::i64, numbers);
+  tables_.put("u", "b", hir::BasicType::i32, others);
+  tables_.put("v", "s", true, texts);
+  ASSERT_NO_FATAL_FAILURE(compile_body(three_tables));
+  constexpr uint64_t a = 8 * 20000, b = 4 * 20000, s = 20000;  // s: fewer bytes than are pinned
+  for (const StreamOrder& order : {StreamOrder{.policy = StreamOrder::work_first}, StreamOrder{.policy = StreamOrder::copies_first},
+                                   StreamOrder{.policy = StreamOrder::random, .seed = 3}}) {
+    auto simulator = open_simulator("sm_86");
+    StreamsDevice device(**simulator, order);
+    Engine engine(device, tables_);
+    Timings timings;
+    auto plan = engine.plan(compiled_, sources_, {.measure_kernels = false, .cache = false}, timings);
+    ASSERT_TRUE(plan) << plan.error().message;
+    uint64_t sent = 0, pinned = 0, stays = 0;
+    for (int run = 0; run < 4; ++run) {
+      auto got = engine.run(**plan, timings);
+      ASSERT_TRUE(got) << got.error().message;
+      EXPECT_EQ(*print_result(*got, Format::csv), right_) << "run " << run;
+      EXPECT_EQ(engine.column_bytes() - sent, a + b + s) << "run " << run;
+      EXPECT_EQ(engine.pinned_column_bytes() - pinned, run ? a + b : 0) << "run " << run;
+      sent = engine.column_bytes(), pinned = engine.pinned_column_bytes();
+      if (run == 0) stays = engine.device_bytes();
+      EXPECT_EQ(engine.device_bytes(), stays) << "the plan's own: " << run;
+      EXPECT_LT(stays, a);
+    }
+  }
+}
+
+// Notes copies of columns and launches, in the order of the calls.
+class Noted final : public test::ForwardingDevice, public device::Streams {
+ public:
+  explicit Noted(StreamsDevice& to) : ForwardingDevice(to), streams_(to) {}
+  std::string noted;
+  Result<void> send(device::Address to, const void* from, uint64_t bytes) override {
+    if (bytes >= 64 << 10) noted += 's';
+    return streams_.send(to, from, bytes);
+  }
+  Result<device::Event> record_event(device::Stream stream) override { return streams_.record_event(stream); }
+  Result<void> wait_event(device::Stream stream, device::Event event) override { return streams_.wait_event(stream, event); }
+  Result<void> launch(device::KernelHandle k, device::Dim3 g, device::Dim3 b, uint32_t s, std::span<const std::byte> p) override {
+    noted += 'l';
+    return ForwardingDevice::launch(k, g, b, s, p);
+  }
+
+ private:
+  StreamsDevice& streams_;
+};
+
+TEST_F(Programs, PinnedColumnsGoBeforeTheirFirstUse) {
+  tables_.put("t", "a", hir::BasicType::i64, std::vector<int64_t>(20000, 3));
+  tables_.put("u", "b", hir::BasicType::i32, std::vector<int64_t>(30000, 4));
+  ASSERT_NO_FATAL_FAILURE(compile_body(R"(
+    t:? = @load_table(`t:sym); a:i64 = check_cast(@column_value(t, `a:sym), i64);
+    u:? = @load_table(`u:sym); b:i32 = check_cast(@column_value(u, `b:sym), i32);
+    m:? = @geq(a, 1:i64); ka:? = @compress(m, a); sa:? = @sum(ka); n:? = @lt(b, 250:i32); kb:? = @compress(n, b); sb:? = @sum(kb);
+    l:? = @list(sa, sb); r:? = @table((`sa,`sb):sym, l); return r;)"));
+  for (const bool cache : {false, true}) {
+    auto simulator = open_simulator("sm_86");
+    StreamsDevice streams(**simulator, {});
+    Noted device(streams);
+    Engine engine(device, tables_);
+    Timings timings;
+    auto plan = engine.plan(compiled_, sources_, {.measure_kernels = false, .cache = cache}, timings);
+    ASSERT_TRUE(plan) << plan.error().message;
+    for (int run = 0; run < 5; ++run) {
+      device.noted.clear();
+      auto got = engine.run(**plan, timings);
+      ASSERT_TRUE(got) << got.error().message;
+      EXPECT_EQ(*print_result(*got, Format::csv), right_) << "run " << run;
+      const std::string sends_first = device.noted.substr(0, 2);
+      EXPECT_EQ(std::count(device.noted.begin(), device.noted.end(), 's'), cache && run ? 0 : 2) << device.noted;
+      EXPECT_EQ(sends_first == "ss", !cache && run >= 2) << device.noted << ", run " << run;
+    }
+  }
+}
+
+// Texts without a dictionary, where they lie and their bytes: beside the work, counted, pinned when they are sent again.
+TEST_F(Programs, TextsArriveBesideKernels) {
+  std::vector<std::string> texts;
+  uint64_t bytes = 0;
+  for (size_t i = 0; i < 20000; ++i) bytes += texts.emplace_back(fmt::format("t{}{}", i * 7919 % 20011, i == 19999 ? "-1!" : "")).size();
+  ASSERT_NE(bytes % 8, 0u) << "words end with zeros";
+  tables_.put("w", "n", false, texts);
+  ASSERT_NO_FATAL_FAILURE(compile_body(R"(
+    w:? = @load_table(`w:sym); n:str = check_cast(@column_value(w, `n:sym), str);
+    m:? = @like(n, "%1!":str); k:? = @compress(m, n); l:? = @list(k); r:? = @table(`k:sym, l); return r;)"));
+  ASSERT_NE(right_.find("-1!"), right_.npos);
+  for (const StreamOrder& order : {StreamOrder{.policy = StreamOrder::work_first}, StreamOrder{.policy = StreamOrder::copies_first},
+                                   StreamOrder{.policy = StreamOrder::random, .seed = 3}}) {
+    auto simulator = open_simulator("sm_86");
+    StreamsDevice device(**simulator, order);
+    Engine engine(device, tables_);
+    Timings timings;
+    auto plan = engine.plan(compiled_, sources_, {.measure_kernels = false, .cache = false}, timings);
+    ASSERT_TRUE(plan) << plan.error().message;
+    for (uint64_t run = 1; run <= 3; ++run) {
+      auto got = engine.run(**plan, timings);
+      ASSERT_TRUE(got) << got.error().message;
+      EXPECT_EQ(*print_result(*got, Format::csv), right_) << "run " << run;
+      EXPECT_EQ(engine.column_bytes(), run * (8 * texts.size() + bytes));
+      EXPECT_EQ(engine.pinned_column_bytes(), (run - 1) * (8 * texts.size() + bytes));
+    }
+  }
 }
 
 // A device whose copies notice that the work is cancelled, as loops of a launch do.

@@ -1,0 +1,64 @@
+// Columns that go to the device again and again, in host memory that it reads by itself.
+//
+//   PinnedBytes pinned(device, {});
+//   const PinnedBytes::Source source = pinned.of(column.data, pool);   // where to send them from
+//
+// In: bytes of a column that are about to be sent, which do not change. Out: for the first time where
+// they lie, from the second on a copy of them in pinned memory (Device::allocate_mapped): copies from
+// there go whole, at the full speed of the bus and beside what the host does, others through pinned
+// slots that the cores fill (runtime/cuda/staging.h). A copy hangs on nothing of the bytes' own memory,
+// which may be a mapped file or a caller's buffer, and which goes when it will.
+//
+// Cost: 0.37 s a GiB (H200) and as much memory again, once; so only of what is sent again. At most a
+// quarter of the host's memory, and only where another quarter is available beside it. It goes
+// back with this object, or with the next call after the column is gone. Left out: few bytes, devices
+// with one stream, work with a limit of host memory, and what the driver refuses to pin.
+#pragma once
+#include <cstdint>
+#include <map>
+#include <memory>
+
+#include "libraries/base/system/parallel.h"
+#include "runtime/data/bytes.h"
+#include "runtime/device/device.h"
+
+namespace rndn::runtime {
+
+class PinnedBytes {
+ public:
+  struct Options {
+    uint64_t least_bytes = 64 << 10;  // of a column; less is staged by the driver in the call
+    uint64_t most_bytes = 0;          // of all; 0: by the host's memory
+  };
+  // The device outlives it.
+  PinnedBytes(device::Device& device, const Options& options);
+  ~PinnedBytes();
+  PinnedBytes(const PinnedBytes&) = delete;
+
+  struct Source {
+    const std::byte* from = nullptr;
+    bool is_pinned = false;
+  };
+  // bytes, pool: may be null. Throws Cancelled when the caller's work ends.
+  Source of(const std::shared_ptr<const data::Bytes>& bytes, ThreadPool* pool);
+  // Whether the next call of `of` gives pinned memory that is there already.
+  bool has(const std::shared_ptr<const data::Bytes>& bytes) const;
+  uint64_t bytes() const { return pinned_; }  // of pinned memory
+
+ private:
+  struct Known {
+    std::weak_ptr<const data::Bytes> of;
+    device::Mapped memory;  // none: it has been sent once, or the driver has refused
+    bool is_refused = false, is_filled = false;
+    uint64_t bytes = 0;
+  };
+  bool pin(Known& known);
+  void collect();  // what columns have that are gone
+
+  device::Device& device_;
+  const uint64_t least_, host_, most_;
+  uint64_t pinned_ = 0;
+  std::map<const data::Bytes*, Known> known_;
+};
+
+}  // namespace rndn::runtime
