@@ -7,10 +7,12 @@
 // Input errors with positions are Diagnostics (diagnostic.h); a Result error carries a finished sentence.
 #pragma once
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <type_traits>
 #include <utility>
+#include <variant>
 
 #include "libraries/base/errors/check.h"
 
