@@ -12,7 +12,8 @@
 // devices", VLDB 2013; H. Funke, J. Teubner, "Data-parallel query processing on non-uniform data", VLDB 2020.)
 // Whether it pays hangs on how few are left: KernelCode::collected says what is compared, the run estimates the share
 // (runtime/run/selectivity.cpp) and asks for such code by KernelEncodings::collects. Without tables and places to read
-// at there is nothing to gain: the loads of the rest would be no fewer.
+// at there is nothing to gain: the loads of the rest would be no fewer. Where two plain gathers are all of the rest,
+// there was nothing either (docs/measurements/limits.tsv, H100): what is saved are the instructions of lanes without one.
 // Cost: per element a ballot, a count and a guarded store. Left out: lists; loops that store a vector; folds of kernels
 // that store no selection, whose entries need the shared memory; conditions that follow from gathers.
 #include <algorithm>
