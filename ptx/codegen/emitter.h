@@ -218,6 +218,7 @@ struct Fold {
   BasicType type{};       // of the result
   bool position = false;  // the least position: the values are rows
   bool part = false;      // a sum of parts of floats (GPU.sum_part), which are often 0
+  size_t wide_part = 0;   // which one, of the wide ones; 0: of none
   uint32_t output = 0;    // into Emitter::outputs; UINT32_MAX: nobody reads it
 };
 struct Sink {
@@ -389,6 +390,7 @@ struct Emitter {
   ptx::ParameterOf<U64> scratch{}, error{}, sum_flags{};
   bool has_scratch = false, has_error = false;
   Reg<Pred> huge;                   // sums::note_huge; not valid: no sums of floats
+  Reg<Pred> no_parts;               // sums::note_no_parts, of what sinks add; not valid: no wide parts
   Reg<U64> n;                       // elements
   Reg<U64> cells;                   // of the geometry's list
   ptx::ParameterOf<U64> offsets{};  // of the geometry's list
@@ -606,6 +608,8 @@ void finish_kernel(Emitter& e);
 // --- sink.cpp -----------------------------------------------------------------------------------------------------------------
 
 void plan_fold(Emitter& e, const Step& step);
+// A wide part that nothing but folds reads: the variable holds the number itself.
+bool is_part_of_folds(const Emitter& e, const Step& step);
 void place_sinks(Emitter& e);        // after outputs are known: fills KernelCode::sinks
 bool has_large_table(const Emitter& e);  // its size is given by the launch
 uint32_t sink_bytes(const Emitter& e);  // of shared memory

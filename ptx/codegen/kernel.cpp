@@ -14,7 +14,7 @@
 #include "ptx/codegen/cells.h"
 #include "ptx/lookup/lookup.h"
 
-#include "ptx/sums/exact_sum.h"
+#include "ptx/sums/sum_parts.h"
 
 namespace rndn::codegen {
 
@@ -151,8 +151,9 @@ void store_error(Emitter& e) {
   b.bind(none);
 }
 
-void store_huge(Emitter& e) {
+void store_sum_flags(Emitter& e) {
   if (e.huge.valid()) sums::report_huge(e.b, e.huge, e.b.ld_param(e.sum_flags));
+  if (e.no_parts.valid()) sums::report_no_parts(e.b, e.no_parts, e.sum_flags);
 }
 
 // m to the positions k of every result that this index_a makes.
@@ -245,6 +246,12 @@ void run_step(Emitter& e, const Step& step) {
         break;
       }
       case Builtin::index_a: return scatter(e, step, arguments[1], arguments[2]);
+      case Builtin::gpu_sum_part:
+        if (is_part_of_folds(e, step)) {
+          e.values[index(step.target)] = in_register(e, arguments[0]);
+          return;
+        }
+        [[fallthrough]];
       default: x = element_wise(e, step.builtin, arguments, step.result, index(step.id)); break;
     }
   }
@@ -993,10 +1000,10 @@ Result<KernelCode> generate_kernel(const outliner::Outlined& outlined, uint32_t 
   store_lengths(e);
   if (cells) {
     reduce_cells(e);
-    store_huge(e);
+    store_sum_flags(e);
     store_error(e);
   } else {
-    store_huge(e);
+    store_sum_flags(e);
     store_error(e);
     finish_kernel(e);
   }

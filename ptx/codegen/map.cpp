@@ -252,7 +252,7 @@ Element factorial(Emitter& e, const Element& x, uint32_t statement) {
 
 // The last part of a number checks that it has parts; another one where the kernel has no such part.
 bool checks_parts(const Emitter& e, uint32_t statement, size_t part) {
-  constexpr size_t last = sum_parts::count - 1;
+  const size_t last = sum_parts::scheme_of(part).last();
   if (part == last) return true;
   const auto own =
       std::find_if(e.steps.begin(), e.steps.end(), [&](const Step& s) { return index(s.id) == statement; });
@@ -262,8 +262,25 @@ bool checks_parts(const Emitter& e, uint32_t statement, size_t part) {
            s.operands[0].variable_id() == own->operands[0].variable_id() &&
            s.operands[1].kind == hir::Operand::literal &&
            std::get<std::vector<int64_t>>(e.program.literals[s.operands[1].literal_id()].values).front() ==
-               int64_t{last};
+               static_cast<int64_t>(last);
   });
+}
+
+// Where the numbers are only folded, the sink makes their parts (sink.cpp).
+Element wide_part(Emitter& e, const Element& x, size_t part, bool checks, Reg<Pred> mask) {
+  const Reg<F64> number = reg<F64>(in_register(e, x));
+  Reg<F64> rest = number;
+  Reg<S32> low;
+  for (size_t k = sum_parts::wide.first; k <= sum_parts::wide.last() && (k <= part || checks); ++k) {
+    Reg<S32> taken = sums::take_wide_part(e.b, k, rest);
+    if (k == part) low = taken;
+  }
+  if (checks) {
+    const Reg<Pred> outside = e.b.constant<Pred>(false), counts = active(e, mask);
+    sums::note_no_parts(e.b, number, rest, outside);
+    sums::report_no_parts(e.b, counts.valid() ? e.b.and_(outside, counts) : outside, e.sum_flags);
+  }
+  return element(BasicType::i64, e.b.cvt<S64>(low), mask);
 }
 
 }  // namespace
@@ -343,13 +360,14 @@ Element element_wise(Emitter& e, Builtin builtin, std::span<const Element> argum
     case Builtin::gpu_sum_part: {
       const auto part = static_cast<size_t>(x[1].value.value);
       const bool checks = checks_parts(e, statement, part);
+      if (part >= sum_parts::wide.first) return wide_part(e, x[0], part, checks, mask);
       return element(result,
                      sums::sum_part(e.b, reg<F64>(in_register(e, x[0])), part, checks, e.sum_flags, active(e, mask)),
                      mask);
     }
     case Builtin::gpu_sum_of_parts: {
-      const Reg<S64> parts[] = {reg<S64>(in_register(e, x[0])), reg<S64>(in_register(e, x[1])),
-                                reg<S64>(in_register(e, x[2]))};
+      std::vector<Reg<S64>> parts;
+      for (const Element& sum : x) parts.push_back(reg<S64>(in_register(e, sum)));
       return element(result, sums::sum_of_parts(e.b, parts, e.b.ld_param(e.sum_flags), active(e, mask)), mask);
     }
     default:

@@ -23,7 +23,9 @@
 #include <utility>
 
 #include "libraries/base/numbers/gpu_limits.h"
+#include "libraries/base/numbers/sum_parts.h"
 #include "ptx/codegen/emitter.h"
+#include "ptx/sums/sum_parts.h"
 
 namespace rndn::codegen {
 
@@ -48,6 +50,9 @@ struct Words {
 };
 
 bool is_wide(const Fold& f) { return rep_of(f.type) == Rep::s64; }
+bool sums_wide_parts(const Sink& sink) {
+  return std::any_of(sink.folds.begin(), sink.folds.end(), [](const Fold& f) { return f.wide_part > 0; });
+}
 
 // Wide ones first, so that all are aligned.
 std::vector<Words> arrays_of(const Sink& sink) {
@@ -101,9 +106,13 @@ bool is_position(const Emitter& e, hir::VariableId v) {
   }
 }
 
-bool is_part(const Emitter& e, hir::VariableId v) {
-  return std::any_of(e.steps.begin(), e.steps.end(),
-                     [&](const Step& s) { return s.target == v && s.call && s.builtin == Builtin::gpu_sum_part; });
+// Which part of numbers the vector is; none: it is none.
+std::optional<size_t> part_of(const Emitter& e, hir::VariableId v) {
+  for (const Step& s : e.steps)
+    if (s.target == v && s.call && s.builtin == Builtin::gpu_sum_part)
+      return static_cast<size_t>(
+          std::get<std::vector<int64_t>>(e.program.literals[s.operands[1].literal_id()].values).front());
+  return {};
 }
 
 Reg<U32> word32(Emitter& e, const Sink& sink, uint32_t word) { return e.b.cvt<U32>(e.b.ld_param(sink.words[word])); }
@@ -203,13 +212,47 @@ void add_narrow(Builder& b, const Fold& f, Space space, Address at, Reg<S32> x) 
     b.red<S32>(atomic_of(f), space, at, x);
 }
 
-// What an item adds to its entry: 64 bits of sums and wide extremes, else 32; nothing of counts.
+// What an item adds to its entry: 64 bits of sums and wide extremes, else 32; of a wide part the number; nothing of counts.
 struct Contribution {
   Reg<S64> wide;
   Reg<S32> narrow;
+  Reg<F64> number;
 };
 
-void add_to_global(Emitter& e, const Sink& sink, const Fold& f, Reg<U32> entry, const Contribution& x) {
+// Wide parts of an item's numbers, made one by one as they are added, so that few registers are live.
+class NumberParts {
+ public:
+  explicit NumberParts(Emitter& e) : e_(e) {}
+  Reg<S32> take(Reg<F64> number, size_t part) {
+    auto at = std::find_if(left_.begin(), left_.end(), [&](const Left& l) { return l.number == number; });
+    if (at == left_.end()) at = left_.insert(at, {number, number, sum_parts::wide.first});
+    if (at->next <= part) return take_to(*at, part);
+    Left again{number, number, sum_parts::wide.first};  // it was taken before
+    return take_to(again, part);
+  }
+  // Numbers of which not all parts were wanted are checked too.
+  void finish() {
+    for (Left& l : left_)
+      if (l.next <= sum_parts::wide.last()) take_to(l, sum_parts::wide.last());
+  }
+
+ private:
+  struct Left {
+    Reg<F64> number, rest;
+    size_t next;
+  };
+  Reg<S32> take_to(Left& l, size_t part) {
+    Reg<S32> taken;
+    while (l.next <= part) taken = sums::take_wide_part(e_.b, l.next++, l.rest);
+    if (part == sum_parts::wide.last()) sums::note_no_parts(e_.b, l.number, l.rest, e_.no_parts);
+    return taken;
+  }
+  Emitter& e_;
+  std::vector<Left> left_;
+};
+
+void add_to_global(Emitter& e, const Sink& sink, const Fold& f, Reg<U32> entry, const Contribution& x,
+                   NumberParts& parts) {
   Builder& b = e.b;
   const uint32_t bytes = is_wide(f) ? 8 : 4;
   const Address at(b.mad_wide(entry, bytes, b.ld_param(e.outputs[f.output].data)));
@@ -221,9 +264,10 @@ void add_to_global(Emitter& e, const Sink& sink, const Fold& f, Reg<U32> entry, 
     b.red<U64>(atomic_of(f), Space::global, at, b.xor_(Builder::as<U64>(x.wide), uint64_t{1} << 63));
   else if (sink.hashed() && f.reduce != Builtin::sum)
     b.red<U32>(atomic_of(f), Space::global, at, b.xor_(Builder::as<U32>(x.narrow), 1u << 31));
-  else if (f.part)
-    b.when(b.setp(Compare::ne, x.wide, 0)).red<U64>(AtomicOp::add, Space::global, at, Builder::as<U64>(x.wide));
-  else if (bytes == 8)
+  else if (f.part) {
+    Reg<S64> wide = x.number.valid() ? b.cvt<S64>(parts.take(x.number, f.wide_part)) : x.wide;
+    b.when(b.setp(Compare::ne, wide, 0)).red<U64>(AtomicOp::add, Space::global, at, Builder::as<U64>(wide));
+  } else if (bytes == 8)
     b.red<S64>(atomic_of(f), Space::global, at, x.wide);
   else
     add_narrow(b, f, Space::global, at, x.narrow);
@@ -241,8 +285,24 @@ void improve(Emitter& e, const Fold& f, Address at, Reg<S64> x) {
   b.bind(done);
 }
 
+// A part to the sum of which the words begin `before` bytes behind those of the first array.
+void add_part(Emitter& e, const Place& p, uint32_t before, Reg<U32> words, Reg<S32> part) {
+  Builder& b = e.b;
+  const LabelId zero = b.label();
+  b.when(b.setp(Compare::eq, part, 0)).bra(zero);
+  Reg<U32> old =
+      b.atom<U32>(AtomicOp::add, Space::shared, Address(b.mad_lo(p.span, before, words)), Builder::as<U32>(part));
+  // What is to be added to the high word: of the sum in 64 bits.
+  Reg<U32> high = b.unpack(b.add(b.cvt<U64>(old), Builder::as<U64>(b.cvt<S64>(part)))).second;
+  const Address at(b.mad_lo(p.span, before + 4, words));
+  b.when(b.setp(Compare::ne, high, 0u)).red<U32>(AtomicOp::add, Space::shared, at, high);
+  b.bind(zero);
+}
+
 void add_to_block(Emitter& e, const Sink& sink, const Place& p, Reg<U32> entry, std::span<const Contribution> items) {
   Builder& b = e.b;
+  NumberParts parts(e);
+  Reg<U32> words;  // the slot's address in an array of words that were the first
   Reg<U32> slot = b.mad_lo(entry, p.copies, b.and_(e.tid, b.sub(p.copies, 1)));
   uint32_t before = 0;
   Reg<U32> high;  // of a sum whose low word was added
@@ -250,6 +310,12 @@ void add_to_block(Emitter& e, const Sink& sink, const Place& p, Reg<U32> entry, 
   for (const Words& w : arrays_of(sink)) {
     const Fold& f = *w.fold;
     const Contribution& x = items[static_cast<size_t>(w.fold - sink.folds.data())];
+    if (x.number.valid()) {  // both words at once
+      if (!words.valid()) words = b.mad_lo(slot, 4u, p.base);
+      if (w.part == Words::low) add_part(e, p, before, words, parts.take(x.number, f.wide_part));
+      before += w.bytes;
+      continue;
+    }
     const Address at(slot_address(e, p, before, slot, w.bytes));
     before += w.bytes;
     if (w.part == Words::low) {
@@ -274,6 +340,7 @@ void add_to_block(Emitter& e, const Sink& sink, const Place& p, Reg<U32> entry, 
       add_narrow(b, f, Space::shared, at, x.narrow);
     }
   }
+  parts.finish();
 }
 
 // The key's entry; within the table, whatever the registers hold.
@@ -300,6 +367,8 @@ Contribution contribution(Emitter& e, const Fold& f) {
   const Element& value = e.values[index(f.values)];
   if (f.position) {
     x.narrow = Builder::as<S32>(e.b.cvt<U32>(Builder::as<U64>(reg<S64>(in_register(e, convert(e, value, BasicType::i64))))));
+  } else if (f.wide_part && value.type == BasicType::f64) {
+    x.number = reg<F64>(value);
   } else if (is_wide(f)) {
     x.wide = reg<S64>(in_register(e, convert(e, value, f.type)));
   } else {
@@ -384,13 +453,23 @@ void plan_fold(Emitter& e, const Step& step) {
                            [&](const Sink& s) { return s.number == number && s.keys == keys; });
   if (sink == e.sinks.end()) sink = e.sinks.insert(sink, {.number = number, .keys = keys});
   const hir::VariableId values = step.operands[0].variable_id();
+  const std::optional<size_t> part = reduce == Builtin::sum ? part_of(e, values) : std::nullopt;
   sink->folds.push_back({.result = step.target,
                          .values = values,
                          .reduce = reduce,
                          .type = step.result,
                          .position = reduce == Builtin::min && is_position(e, values),
-                         .part = is_part(e, values),
+                         .part = part.has_value(),
+                         .wide_part = part && *part >= sum_parts::wide.first ? *part : 0,
                          .output = unread});
+}
+
+bool is_part_of_folds(const Emitter& e, const Step& step) {
+  if (!step.casts.empty()) return false;
+  uint32_t folds = 0;
+  for (const Sink& sink : e.sinks)
+    for (const Fold& f : sink.folds) folds += f.values == step.target && f.wide_part > 0;
+  return folds > 0 && folds == e.reads[index(step.target)];
 }
 
 // Of a single sink: others would share what the launch gives.
@@ -414,7 +493,7 @@ void place_sinks(Emitter& e) {
         if (e.outputs[o].kind != Output::folded || e.outputs[o].variable != f.result) continue;
         if (f.output != unread) return refuse(e, "a GPU.fold that is two results", none<hir::StatementId>());
         f.output = o;
-        code.sums_parts |= f.part;
+        code.sums_narrow_parts |= f.part && !f.wide_part;
         const bool min = f.reduce == Builtin::min, max = f.reduce == Builtin::max;
         code.tables.push_back({.result = e.outputs[o].ordinal,
                                .fill = min ? uint8_t{0x7F} : max ? uint8_t{0x80} : uint8_t{0},
@@ -437,6 +516,7 @@ void place_sinks(Emitter& e) {
 void start_sinks(Emitter& e) {
   if (e.sinks.empty()) return;
   Builder& b = e.b;
+  if (std::any_of(e.sinks.begin(), e.sinks.end(), sums_wide_parts)) e.no_parts = b.constant<Pred>(false);
   std::string name = e.code.name + "_sink";
   e.sink_shared = has_large_table(e) ? b.dynamic_shared<U64>(std::move(name)) : b.shared<U64>(std::move(name), sink_bytes(e) / 8, 16);
   for (const Sink& sink : e.sinks) {
@@ -499,8 +579,10 @@ void fold_item(Emitter& e) {
     }
     b.bind(global);
     if (sink.hashed()) entry = hashed_entry(e, sink, key, done);
+    NumberParts parts(e);
     for (size_t k = 0; k < sink.folds.size(); ++k)
-      if (sink.folds[k].output != unread) add_to_global(e, sink, sink.folds[k], entry, items[k]);
+      if (sink.folds[k].output != unread) add_to_global(e, sink, sink.folds[k], entry, items[k], parts);
+    parts.finish();
     b.bind(done);
   }
 }
@@ -508,12 +590,15 @@ void fold_item(Emitter& e) {
 void finish_sinks(Emitter& e) {
   if (e.sinks.empty()) return;
   Builder& b = e.b;
+  NumberParts no_numbers(e);  // sums are
   b.bar_sync();
   for (const Sink& sink : e.sinks) {
     const bool is_hot = has_hot_slots(e);
     const HotPlace hot = is_hot ? hot_place_of(e, sink) : HotPlace{};
     const Place usual = is_hot ? Place{} : place_of(e, sink);
     const std::vector<Words> arrays = arrays_of(sink);
+    // Sums of wide parts are many: all at once would take more registers than the loop over the items.
+    const size_t at_once = sums_wide_parts(sink) ? 4 : sink.folds.size();
     const LabelId none = b.label();
     if (!sink.hashed() && !is_hot) b.when(b.setp(Compare::eq, usual.copies, 0u)).bra_uni(none);
     Reg<U32> places = is_hot ? b.add(hot.all.entries, hot.of.slots) : usual.entries;
@@ -535,61 +620,69 @@ void finish_sinks(Emitter& e) {
         key = b.ld<U64>(Space::shared, Address(b.mad_lo(number, 8u, block_keys(e, sink))));
         b.when(b.setp(Compare::eq, key, free_slot)).bra(empty);
       }
-      // The copies' combination, by fold.
-      std::vector<Contribution> total(sink.folds.size());
-      for (const Words& w : arrays) {
-        Contribution& t = total[static_cast<size_t>(w.fold - sink.folds.data())];
-        if (w.part != Words::whole || w.fold->reduce == Builtin::len || w.bytes == 8)
-          t.wide = w.part == Words::high ? t.wide : b.constant<S64>(identity(w));
-        else
-          t.narrow = Builder::as<S32>(b.constant<U32>(static_cast<uint32_t>(identity(w))));
-      }
-      Reg<U32> first = b.mul_lo(at_place, p.copies), end = b.add(first, p.copies);
-      count_up(b, first, 1u, end, [&](Reg<U32> slot) {
-        uint32_t before = 0;
-        Reg<U32> low;
+      // The copies' combination, by fold, of some folds at once.
+      for (size_t from = 0; from < sink.folds.size(); from += at_once) {
+        const size_t to = std::min(sink.folds.size(), from + at_once);
+        const auto is_now = [&](const Words& w) {
+          return w.fold >= &sink.folds[from] && w.fold < sink.folds.data() + to;
+        };
+        std::vector<Contribution> total(sink.folds.size());
         for (const Words& w : arrays) {
-          const Fold& f = *w.fold;
+          if (!is_now(w)) continue;
           Contribution& t = total[static_cast<size_t>(w.fold - sink.folds.data())];
-          const Address at(slot_address(e, p, before, slot, w.bytes));
-          before += w.bytes;
-          if (w.bytes == 8) {
-            Reg<S64> x = b.ld<S64>(Space::shared, at);
-            f.reduce == Builtin::min ? b.min(t.wide, x, t.wide) : b.max(t.wide, x, t.wide);
+          if (w.part != Words::whole || w.fold->reduce == Builtin::len || w.bytes == 8)
+            t.wide = w.part == Words::high ? t.wide : b.constant<S64>(identity(w));
+          else
+            t.narrow = Builder::as<S32>(b.constant<U32>(static_cast<uint32_t>(identity(w))));
+        }
+        Reg<U32> first = b.mul_lo(at_place, p.copies), end = b.add(first, p.copies);
+        count_up(b, first, 1u, end, [&](Reg<U32> slot) {
+          uint32_t before = 0;
+          Reg<U32> low;
+          for (const Words& w : arrays) {
+            const Fold& f = *w.fold;
+            Contribution& t = total[static_cast<size_t>(w.fold - sink.folds.data())];
+            const uint32_t own = std::exchange(before, before + w.bytes);
+            if (!is_now(w)) continue;
+            const Address at(slot_address(e, p, own, slot, w.bytes));
+            if (w.bytes == 8) {
+              Reg<S64> x = b.ld<S64>(Space::shared, at);
+              f.reduce == Builtin::min ? b.min(t.wide, x, t.wide) : b.max(t.wide, x, t.wide);
+              continue;
+            }
+            Reg<U32> x = b.ld<U32>(Space::shared, at);
+            if (w.part == Words::low)
+              low = x;
+            else if (w.part == Words::high)
+              b.add(t.wide, Builder::as<S64>(b.pack<U64>(low, x)), t.wide);
+            else if (f.reduce == Builtin::len)
+              b.add(t.wide, Builder::as<S64>(b.cvt<U64>(x)), t.wide);
+            else if (f.position)
+              b.min(Builder::as<U32>(t.narrow), x, Builder::as<U32>(t.narrow));
+            else if (f.reduce == Builtin::sum)
+              b.add(t.narrow, Builder::as<S32>(x), t.narrow);
+            else
+              f.reduce == Builtin::min ? b.min(t.narrow, Builder::as<S32>(x), t.narrow)
+                                       : b.max(t.narrow, Builder::as<S32>(x), t.narrow);
+          }
+        });
+        // What no row has changes nothing; the first row says so where there is one.
+        if (sink.hashed() && from == 0) entry = hashed_entry(e, sink, key, empty);
+        for (size_t k = from; k < to && !sink.hashed(); ++k)
+          if (sink.folds[k].position && sink.folds[k].output != unread) {
+            b.when(b.setp(Compare::eq, Builder::as<U32>(total[k].narrow), UINT32_MAX)).bra(empty);
+            break;
+          }
+        for (size_t k = from; k < to; ++k) {
+          const Fold& f = sink.folds[k];
+          if (f.output == unread) continue;
+          if (f.reduce != Builtin::len) {
+            add_to_global(e, sink, f, entry, total[k], no_numbers);
             continue;
           }
-          Reg<U32> x = b.ld<U32>(Space::shared, at);
-          if (w.part == Words::low)
-            low = x;
-          else if (w.part == Words::high)
-            b.add(t.wide, Builder::as<S64>(b.pack<U64>(low, x)), t.wide);
-          else if (f.reduce == Builtin::len)
-            b.add(t.wide, Builder::as<S64>(b.cvt<U64>(x)), t.wide);
-          else if (f.position)
-            b.min(Builder::as<U32>(t.narrow), x, Builder::as<U32>(t.narrow));
-          else if (f.reduce == Builtin::sum)
-            b.add(t.narrow, Builder::as<S32>(x), t.narrow);
-          else
-            f.reduce == Builtin::min ? b.min(t.narrow, Builder::as<S32>(x), t.narrow)
-                                     : b.max(t.narrow, Builder::as<S32>(x), t.narrow);
+          const Address at(b.mad_wide(entry, 8u, b.ld_param(e.outputs[f.output].data)));
+          b.red<U64>(AtomicOp::add, Space::global, at, Builder::as<U64>(total[k].wide));
         }
-      });
-      // What no row has changes nothing; the first row says so where there is one.
-      if (sink.hashed()) entry = hashed_entry(e, sink, key, empty);
-      for (size_t k = 0; k < sink.folds.size() && !sink.hashed(); ++k)
-        if (sink.folds[k].position && sink.folds[k].output != unread) {
-          b.when(b.setp(Compare::eq, Builder::as<U32>(total[k].narrow), UINT32_MAX)).bra(empty);
-          break;
-        }
-      for (size_t k = 0; k < sink.folds.size(); ++k) {
-        const Fold& f = sink.folds[k];
-        if (f.output == unread) continue;
-        if (f.reduce != Builtin::len) {
-          add_to_global(e, sink, f, entry, total[k]);
-          continue;
-        }
-        const Address at(b.mad_wide(entry, 8u, b.ld_param(e.outputs[f.output].data)));
-        b.red<U64>(AtomicOp::add, Space::global, at, Builder::as<U64>(total[k].wide));
       }
       b.bind(empty);
     });

@@ -54,7 +54,8 @@ std::string_view Run::fold_way(const codegen::KernelCode::Sink& sink, const Fold
   if (in.elements > plan_.options.most_rows_of_selective_folds && sink.selected_by_gathers &&
       !may_stand_apart(sink.number))
     return "look-ups select its rows, mostly few of many";
-  if (sink.sums_parts && in.elements > plan_.options.most_rows_of_summed_parts)
+  static_assert(data::longest_vector <= sum_parts::wide.most_summed);
+  if (sink.sums_narrow_parts && in.elements > plan_.options.most_rows_of_narrow_parts)
     return "its sums of floats have more rows than their parts can add up";
   std::vector<Bounds> keys;
   for (size_t k = 0; k < sink.keys.size(); ++k) {
@@ -90,7 +91,20 @@ bool Run::is_better_apart(const codegen::KernelCode::Sink& sink, const FoldInput
   return sink.selected_by_gathers && in.elements > plan_.options.most_rows_of_selective_folds;
 }
 
+// Also where another kernel has stored the parts. A fold of the program's own text has the parts that the text says.
+bool Run::needs_wide_sums(const codegen::KernelCode::Sink& sink, const FoldInput& in) const {
+  const std::vector<uint32_t>& floats = plan_.compiled.outlined.float_folds;
+  return !plan_.compiled.wide_sums && in.elements > plan_.options.most_rows_of_narrow_parts &&
+         std::find(floats.begin(), floats.end(), sink.number) != floats.end();
+}
+
 // The run ends here, and the program is compiled again.
+Result<void> Run::widen_sums() {
+  plan_.wide_sums = true;
+  return Error{Fault::internal, "sums of floats are to be in wide parts"};
+}
+
+// The same.
 Result<void> Run::fold_apart(int64_t number) {
   plan_.apart.push_back(static_cast<uint32_t>(number));
   return Error{Fault::internal, "a fold is to stand apart"};

@@ -151,6 +151,14 @@ TEST(Sinks, SumsOfFloatsAreSumsOfTheirParts) {
                            "part_9:i64 = @GPU.sum_part(x, 2:i64)", "@GPU.fold(part_5, @sum, 0:i64, k)"})
     EXPECT_THAT(c.kernel(0), HasSubstr(part));
   EXPECT_THAT(c.kernel(1), HasSubstr(":f64 = @GPU.sum_of_parts(fold_6, fold_8, fold_10)"));
+  Options of_many;
+  of_many.wide_sums = true;
+  test::Compiled many;
+  outline(many, body, of_many);
+  EXPECT_THAT(many.outlined.float_folds, ElementsAre(0));
+  for (const char* part : {"@GPU.sum_part(x, 3:i64)", "@GPU.sum_part(x, 4:i64)", "@GPU.sum_part(x, 5:i64)", "@GPU.sum_part(x, 6:i64)"})
+    EXPECT_THAT(many.kernel(0), HasSubstr(part));
+  EXPECT_THAT(many.kernel(1), HasSubstr(":f64 = @GPU.sum_of_parts(fold_6, fold_8, fold_10, fold_12)"));
 
   for (const bool exact : {false, true}) {
     Options options;
