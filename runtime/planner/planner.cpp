@@ -8,6 +8,7 @@
 #include "libraries/base/report/utf8.h"
 #include "libraries/base/system/cancel.h"
 #include "runtime/planner/problem.h"
+#include "runtime/planner/scanner.h"
 #include "runtime/planner/statements.h"
 
 namespace rndn::planner {
@@ -163,6 +164,14 @@ Result<std::unique_ptr<Planner>> Planner::open(const Options& options) {
 }
 
 Result<void> Planner::set_catalog(const sql::Catalog& catalog) {
+  std::map<std::string, std::string> names;  // without case, as the planner looks for tables
+  for (const sql::Table& table : catalog.tables)
+    if (const auto [at, fresh] = names.emplace(lower(table.name), table.name); !fresh)
+      return input_error(
+          "the tables `{}` and `{}` have one name in SQL, where upper and lower case are equal; --table NAME=FILE "
+          "gives "
+          "one another name",
+          at->second, table.name);
   std::map<std::string, Shadow> shadows;
   std::string changes;
   *names_ = {};

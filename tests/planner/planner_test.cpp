@@ -202,6 +202,22 @@ TEST(Plans, FollowTheCatalog) {
               HasSubstr("there is no table `countries`"));
 }
 
+// The planner would read one for the other.
+TEST(Plans, OfTablesThatDifferInCaseAlone) {
+  REQUIRE_PLANNER();
+  auto planner = open_shop();
+  ASSERT_NE(planner, nullptr);
+  sql::Catalog catalog;
+  for (const char* name : {"Sales", "sales_2", "sALES"})
+    catalog.tables.push_back({.name = name, .rows = 10, .columns = {{.name = name, .type = {TypeId::date}}}});
+  const auto set = planner->set_catalog(catalog);
+  ASSERT_FALSE(set);
+  EXPECT_EQ(set.error().fault, Fault::input);
+  EXPECT_THAT(set.error().message, HasSubstr("the tables `Sales` and `sALES` have one name in SQL"));
+  catalog.tables.pop_back();
+  EXPECT_TRUE(planner->set_catalog(catalog));
+}
+
 // A table may be called like a thing of DuckDB's, or have letters that want quotes.
 TEST(Plans, OfTablesWithUnusualNames) {
   REQUIRE_PLANNER();
