@@ -187,7 +187,11 @@ using Relation = std::vector<Vector>;
 // more than 64 bits and no more columns than lookup::most_shifted.
 struct Lookup {
   std::vector<uint64_t> words;
+  bool filters = false;  // a filter may stand in front of it
 };
+
+// A filter is made where at most one in so many of the rows that there may be is there: of more, too many keys would pass it.
+inline constexpr uint64_t least_absent = 4;
 
 // Possible keys of so many rows up to which a table of rows by key has a slot for each.
 uint64_t most_direct_slots(uint64_t rows);
@@ -248,8 +252,8 @@ class Operators {
   Result<Pairs> join(std::span<const Compare> compare, std::span<const Vector> left, std::span<const Vector> right,
                      Memory& memory);
   // The first row of every key of these columns of integers and codes, in temporary memory. duplicates: of a u32 that becomes 1 when a key
-  // occurs more than once. Waits for nothing.
-  Result<Lookup> lookup_table(std::span<const Vector> columns, Address duplicates, Memory& memory);
+  // occurs more than once. filters: with a filter where few of the rows that there may be are there. Waits for nothing.
+  Result<Lookup> lookup_table(std::span<const Vector> columns, Address duplicates, bool filters, Memory& memory);
   // bool (u8) per element of x: does it occur in y. Types that are comparable.
   Result<Vector> member(const Vector& x, const Vector& y, Memory& memory);
   // i64 per element of x: the first place in y where it occurs, or the length of y. Same types.

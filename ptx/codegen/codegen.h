@@ -97,7 +97,9 @@ struct KernelEncodings {
   // Where a block has the entries of its one sink: in shared memory of the code's size, or of a size that the launch gives,
   // with copies of those that come first beside them or not.
   enum Table : uint8_t { usual, large, large_and_hot } table = usual;
-  // Per look-up 1 + the form of its table (lookup::Form), of fewer than 2^31 rows; 0: it is told at the launch.
+  // Per look-up 1 + the form of its table (lookup::Form), of fewer than 2^31 rows; 0: it is told at the launch; `filtered`: it is told, and
+  // a filter may stand in front of the table.
+  static constexpr uint8_t filtered = 0x80;
   std::vector<uint8_t> lookups;
   // Per parameter of KernelCode::compared: 1 where its bounds are given.
   std::vector<uint8_t> bounds;

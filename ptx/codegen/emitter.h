@@ -207,6 +207,8 @@ struct Lookup {
   std::vector<ptx::ParameterOf<U64>> words;    // ptx/lookup/lookup.h
   Reg<U32> count;                              // of its slots
   uint8_t known = 0;                           // KernelEncodings::lookups
+  bool filtered = false;                       // there as well
+  Reg<U32> shift;                              // of its filter
   void load(Builder& b);
   bool is_hashed() const { return columns.size() > lookup::most_shifted; }
 };

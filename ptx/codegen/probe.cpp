@@ -4,8 +4,11 @@
 // it has the code is for (KernelEncodings), or it is known at the launch, so that it is a uniform branch; its words are parameters, which take no registers. The items
 // that are looked up side by side send their first loads together; a warp waits once for all of them. Keys are made in 64 bits,
 // or in 32 where a key is one column of at most 32 bits on both sides.
+// Where the rows of the table were selected, a filter may stand in front of it (its control memory says so, a uniform branch): only keys that have a
+// bit there are looked up. It is small enough for the first caches, which answer some six times as fast as the second, where the table
+// mostly is not even there (docs/measurements/limits.tsv).
 // Cost: one access of 4 or 8 bytes per item where no other key is in the way, none where keys ascend by one; one more per column for
-// keys beyond 32 bits, and one of the mask.
+// keys beyond 32 bits, one of the mask, and one of the filter.
 // Leaves out: keys of up to three columns beyond 64 bits, for which no table is made.
 #include <algorithm>
 
@@ -74,6 +77,27 @@ Reg<Pred> same_elements(Emitter& e, const Lookup& lookup, Reg<U32> row, const Ke
 
 Reg<U32> number_of(Builder& b, const Key& key) { return key.narrow.valid() ? key.narrow : b.cvt<U32>(key.value); }
 
+// Leaves of the keys those that have a bit in the filter. bit_of: its place, computed twice rather than kept in a register.
+template <class Bit>
+void ask_filter(Emitter& e, const Lookup& lookup, const std::vector<Key>& keys, const Bit& bit_of) {
+  Builder& b = e.b;
+  const LabelId open = b.label();
+  b.when(b.setp(Compare::eq, lookup.shift, lookup::no_filter)).bra_uni(open);
+  Reg<U64> words = b.add(b.ld_param(lookup.words[lookup::control]), lookup::filter_words);
+  std::vector<Reg<U32>> found;
+  found.reserve(keys.size());
+  for (size_t k = 0; k < keys.size(); ++k) {
+    found.push_back(b.constant<U32>(0));
+    const Address at(b.mad_wide(b.shr(bit_of(k), 5), 4u, words));
+    b.when(keys[k].valid).ld<U32>(Space::global, ptx::Access{.cache = ptx::Cache::nc}, at, found[k]);
+  }
+  for (size_t k = 0; k < keys.size(); ++k) {
+    Reg<U32> bit = b.and_(b.funnel_right(found[k], found[k], bit_of(k)), 1);
+    b.setp(Compare::ne, Combine::and_, bit, 0, keys[k].valid, keys[k].valid);
+  }
+  b.bind(open);
+}
+
 Reg<Pred> load_mask(Emitter& e, const Lookup& lookup, Reg<U32> row, Reg<Pred> there) {
   return reg<Pred>(in_register(
       e, load_where(e, BasicType::boolean, lookup.mask_stored, e.b.ld_param(lookup.mask_data), row, there)));
@@ -123,6 +147,7 @@ void Lookup::load(Builder& b) {
   const Address slots_in_use(b.ld_param(words[lookup::control]), lookup::control_slots);
   b.when(b.setp(Compare::ne, b.ld_param(words[lookup::form]), uint64_t{lookup::ascending}))
       .ld<U32>(Space::global, slots_in_use, count);
+  if (filtered) shift = b.ld<U32>(Space::global, Address(b.ld_param(words[lookup::control]), lookup::control_shift));
 }
 
 std::vector<Element> look_up(Emitter& e, const Lookup& lookup, std::span<const ProbeItem> items) {
@@ -143,6 +168,8 @@ std::vector<Element> look_up(Emitter& e, const Lookup& lookup, std::span<const P
     b.bra_uni(done);
     b.bind(tables);
     b.when(b.setp(Compare::ne, form, uint64_t{lookup::direct})).bra_uni(hashed);
+    if (lookup.filtered)
+      ask_filter(e, lookup, keys, [&](size_t k) { return lookup::filter_bit_of_key(b, number_of(b, keys[k]), lookup.shift); });
     for (size_t k = 0; k < keys.size(); ++k) {
       const Address at(b.mad_wide(number_of(b, keys[k]), 4u, slots));
       b.when(keys[k].valid).ld<U32>(Space::global, at, marks[k]);
@@ -150,14 +177,20 @@ std::vector<Element> look_up(Emitter& e, const Lookup& lookup, std::span<const P
     b.bra_uni(done);
   }
   b.bind(hashed);
-  std::vector<Reg<U32>> places, tags;
+  std::vector<Reg<U32>> hashes, places, tags;
   std::vector<Reg<U64>> found;
+  hashes.reserve(keys.size());
   places.reserve(keys.size());
   tags.reserve(keys.size());
   found.reserve(keys.size());
-  for (const Key& key : keys) {
+  for (const Key& key : keys)
+    hashes.push_back(key.narrow.valid() ? lookup::hash(b, key.narrow) : lookup::hash(b, key.value));
+  if (lookup.filtered)
+    ask_filter(e, lookup, keys, [&](size_t k) { return lookup::filter_bit_of_hash(b, hashes[k], lookup.shift); });
+  for (size_t k = 0; k < keys.size(); ++k) {
+    const Key& key = keys[k];
     const bool narrow = key.narrow.valid();
-    places.push_back(lookup::place_of(b, narrow ? lookup::hash(b, key.narrow) : lookup::hash(b, key.value), lookup.count));
+    places.push_back(lookup::place_of(b, hashes[k], lookup.count));
     tags.push_back(narrow ? key.narrow : lookup::tag(b, key.value));
     found.push_back(b.constant<U64>(0));
     const Address at(b.mad_wide(places.back(), 8u, slots));
@@ -239,6 +272,8 @@ void plan_lookup(Emitter& e, const Step& step) {
     code.join = code.once ? number->front() : -2 - number->front();
   }
   if (e.lookups.size() < e.encodings.lookups.size()) lookup.known = e.encodings.lookups[e.lookups.size()];
+  lookup.filtered = lookup.known == KernelEncodings::filtered;
+  if (lookup.filtered) lookup.known = 0;
   e.lookups.push_back(std::move(lookup));
   e.code.lookups.push_back(std::move(code));
 }

@@ -33,6 +33,10 @@ Reg<U32> tag(Builder& b, Reg<U64> key) {
 
 Reg<U32> place_of(Builder& b, Reg<U32> hash, Reg<U32> slots) { return b.mul_hi(hash, slots); }
 
+Reg<U32> filter_bit_of_key(Builder& b, Reg<U32> key, Reg<U32> shift) { return b.shr(b.shl(key, shift), shift); }
+
+Reg<U32> filter_bit_of_hash(Builder& b, Reg<U32> hash, Reg<U32> shift) { return b.shr(hash, shift); }
+
 void next_place(Builder& b, Reg<U32> place, Reg<U32> slots) {
   b.add(place, 1, place);
   b.when(b.setp(ptx::Compare::eq, place, slots)).constant<U32>(0, place);

@@ -247,6 +247,7 @@ class Run {
   void tell_fold(bool again, const hir::Function& f, int64_t number, const std::string& what);
   void tell_collecting(const codegen::KernelCode& code, std::span<const ItemPtr> inputs);
   void tell_join(bool again, const hir::Function& f, const codegen::KernelCode::Lookup& lookup, const Item& column);
+  void tell_filter(const hir::Function& f, size_t lookup, uint64_t rows, uint64_t elements);
   void expect_of_step(const Step& s, bool known, uint64_t most);
   model::Work work_of(const Step& s, const Estimate& estimate, double elements, std::span<const ItemPtr> inputs,
                       std::span<FoldWay> ways, std::span<const uint8_t> tables) const;
@@ -259,6 +260,10 @@ class Run {
                                                 std::span<const ItemPtr> inputs);
   // codegen::KernelEncodings::lookups, of that table; without one, what it is expected to be.
   static uint8_t kept_form(const codegen::KernelCode::Lookup& wanted, const Item& column, const operators::Lookup* table);
+  // Rows of that table at most, where they were selected and a filter is worth its reads; else 0.
+  uint64_t filtered_rows(const codegen::KernelCode::Lookup& wanted, std::span<const ItemPtr> inputs) const;
+  // Which of the look-ups of a kernel of so many elements ask filters. rows: of their tables, as above.
+  static void note_filters(std::span<const uint64_t> rows, uint64_t elements, std::vector<uint8_t>& forms);
   // The same of a column whose elements are all different.
   Result<const operators::Lookup*> kept_table(const ItemPtr& column);
   // Gives the memory of tables back whose columns nothing holds any more.

@@ -59,11 +59,9 @@ uint64_t longest_of(const ItemPtr& v) {
 
 Bounds rows_below(uint64_t rows) { return {0, static_cast<int64_t>(std::max<uint64_t>(1, rows)) - 1}; }
 
-}  // namespace
-
-// Where the statement of that call is that has the number as an operand.
-std::string Run::place_of(const hir::Function& f, hir::Builtin builtin, size_t operand,
-                          std::span<const int64_t> numbers) const {
+// Where the statement of the first call is that is wanted.
+template <class Wanted>
+std::string place_of_call(const SourceManager& sources, const hir::Function& f, hir::Builtin builtin, const Wanted& wanted) {
   for (hir::StatementId id : f.blocks[f.body].statements) {
     const hir::Statement& s = f.statements[id];
     if (s.kind != hir::Statement::assign || !s.span.known()) continue;
@@ -72,13 +70,22 @@ std::string Run::place_of(const hir::Function& f, hir::Builtin builtin, size_t o
     const hir::Expression& e = f.expressions[value];
     if (e.kind != hir::Expression::call || e.callee.kind != hir::FunctionRef::builtin || e.callee.builtin_id != builtin)
       continue;
-    const hir::Operand& o = e.operands[operand];
-    if (o.kind != hir::Operand::literal) continue;
-    const auto* number = std::get_if<std::vector<int64_t>>(&program().literals[o.literal_id()].values);
-    if (number && std::find(numbers.begin(), numbers.end(), number->front()) != numbers.end())
-      return plan_.sources.describe(s.span);
+    if (wanted(e)) return sources.describe(s.span);
   }
   return "no place";
+}
+
+}  // namespace
+
+// Where the statement of that call is that has the number as an operand.
+std::string Run::place_of(const hir::Function& f, hir::Builtin builtin, size_t operand,
+                          std::span<const int64_t> numbers) const {
+  return place_of_call(plan_.sources, f, builtin, [&](const hir::Expression& e) {
+    const hir::Operand& o = e.operands[operand];
+    if (o.kind != hir::Operand::literal) return false;
+    const auto* number = std::get_if<std::vector<int64_t>>(&program().literals[o.literal_id()].values);
+    return number && std::find(numbers.begin(), numbers.end(), number->front()) != numbers.end();
+  });
 }
 
 void Run::tell_fold(bool again, const hir::Function& f, int64_t number, const std::string& what) {
@@ -119,6 +126,20 @@ void Run::tell_collecting(const codegen::KernelCode& code, std::span<const ItemP
           ? std::string("warps collect them before the rest is evaluated")
           : fmt::format("evaluated where they lie; {} % or fewer, of {} rows or more, would be collected",
                         static_cast<int>(100 * plan_.options.most_collected + 0.5), plan_.options.collected_rows)));
+}
+
+void Run::tell_filter(const hir::Function& f, size_t lookup, uint64_t rows, uint64_t elements) {
+  if (!choices_ || rows == 0) return;
+  std::vector<uint8_t> form(1);
+  note_filters({&rows, 1}, elements, form);
+  size_t before = 0;
+  const std::string place = place_of_call(plan_.sources, f, hir::Builtin::gpu_probe,
+                                          [&](const hir::Expression&) { return before++ == lookup; });
+  choices_->kept.push_back(fmt::format(
+      "{}: a look-up of {} keys: {}", place, elements,
+      form[0] ? fmt::format("a bit is read before the table, if no more than {} of the {} rows that there may be are selected",
+                            rows / operators::least_absent, rows)
+              : fmt::format("no bits before the table, since that may have {} rows", rows)));
 }
 
 Forecast Run::forecast(DataChoices* choices) {
@@ -339,18 +360,22 @@ bool Run::forecast_launch(const Step& s, Forecast& found, bool& sure) {
     inputs.push_back(as_sent(slots_[slot]));
   }
   std::vector<uint8_t> tables;
+  std::vector<uint64_t> filtered;
   for (const codegen::KernelCode::Lookup& l : code.lookups) {
     const Item& column = *slots_[s.inputs[l.columns[0]]];
     const bool again = l.masked && l.join && !has_different_elements(column);
     if (again) found.not_whole.push_back(static_cast<uint32_t>(*l.join));
     tell_join(again, f, l, column);
     tables.push_back(kept_form(l, column, nullptr));
+    filtered.push_back(filtered_rows(l, inputs));
   }
   std::vector<DomainPtr> domains;
   sure &= expect_domains(plan_.kernels[s.kernel].texts, f, inputs, domains);
   const auto launched = geometry(kernel, code, f, inputs, 1);
   if (!launched) return false;
   const uint64_t elements = launched->elements;
+  note_filters(filtered, elements, tables);
+  for (size_t l = 0; l < filtered.size(); ++l) tell_filter(f, l, filtered[l], elements);
   const std::vector<VariableBounds> bounds = bounds_in(program(), f, elements, inputs);
 
   std::vector<ItemPtr> outputs(f.result_types.size());

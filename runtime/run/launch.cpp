@@ -499,13 +499,16 @@ Result<void> Run::launch(const Step& s) {
   }
   std::vector<std::vector<uint64_t>> tables;
   std::vector<uint8_t> table_forms;
+  std::vector<uint64_t> filtered;  // the rows of those tables that have filters
   for (const codegen::KernelCode::Lookup& l : common.lookups) {
     ASSIGN_OR_RETURN(const operators::Lookup* table, lookup_table(l, given, inputs));
     if (!table) return fall_back(s, "it looks up keys of more than 64 bits");
     tables.push_back(table->words);
     table_forms.push_back(kept_form(l, *inputs[l.columns[0]], table));
+    filtered.push_back(table->filters ? filtered_rows(l, inputs) : 0);
   }
   ASSIGN_OR_RETURN(Geometry g, geometry(kernel, common, f, inputs, state.variants[0]->resident_blocks));
+  note_filters(filtered, g.elements, table_forms);
   const std::vector<VariableBounds>& bounds = bounds_in(state.bounds, program(), f, g.elements, inputs);
 
   std::vector<ItemPtr> outputs(f.result_types.size());

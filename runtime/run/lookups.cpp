@@ -4,7 +4,9 @@
 // Of a column whose elements are all different, as the host knows, the table is a part of the column on the device: it serves
 // all runs that read this column, and goes when the column goes, for want of memory or since there is another one in its place.
 // A column whose elements ascend by one needs none.
-// Left out: kept tables of several columns, and of texts, whose codes differ from domain to domain.
+// Of rows that were selected nobody knows yet how many there are. Where they may be too many for the first caches, the table has a filter if
+// they turn out to be few (libraries/operators/joins/join_table.cpp), which a kernel asks that looks up at least as many keys as there may be rows.
+// Left out: filters of tables that are kept, among whose rows a mask selects; kept tables of several columns, and of texts, whose codes differ from domain to domain.
 #include <algorithm>
 
 #include "ptx/lookup/lookup.h"
@@ -44,6 +46,21 @@ uint8_t Run::kept_form(const codegen::KernelCode::Lookup& wanted, const Item& v,
   return form == lookup::ascending || form == lookup::direct ? static_cast<uint8_t>(1 + form) : 0;
 }
 
+uint64_t Run::filtered_rows(const codegen::KernelCode::Lookup& wanted, std::span<const ItemPtr> inputs) const {
+  if (wanted.columns.size() == 1 && has_different_elements(*inputs[wanted.columns[0]])) return 0;
+  uint64_t rows = UINT64_MAX;
+  for (uint32_t k : wanted.columns) {
+    if (inputs[k]->exact) return 0;
+    rows = std::min(rows, inputs[k]->capacity);
+  }
+  return rows >= plan_.options.filtered_rows ? rows : 0;
+}
+
+void Run::note_filters(std::span<const uint64_t> rows, uint64_t elements, std::vector<uint8_t>& forms) {
+  for (size_t l = 0; l < rows.size(); ++l)
+    if (rows[l] > 0 && elements >= rows[l]) forms[l] = codegen::KernelEncodings::filtered;
+}
+
 Result<const operators::Lookup*> Run::kept_table(const ItemPtr& column) {
   Item& v = *column;
   const data::Statistics& s = v.column->statistics;
@@ -53,7 +70,7 @@ Result<const operators::Lookup*> Run::kept_table(const ItemPtr& column) {
     ASSIGN_OR_RETURN(const operators::Vector keys, this->column(column));
     KeptMemory memory(engine_.kept);
     auto scope = timings_.measure(library_phase(), "lookup");
-    ASSIGN_OR_RETURN(v.rows_by_key, sql_->lookup_table({&keys, 1}, 0, memory));
+    ASSIGN_OR_RETURN(v.rows_by_key, sql_->lookup_table({&keys, 1}, 0, false, memory));
     v.rows_by_key_buffer = std::move(memory.buffer);
     note_library_launches();
   }
@@ -84,7 +101,7 @@ Result<const operators::Lookup*> Run::lookup_table(const codegen::KernelCode::Lo
   const device::Address repeats = known_join && wanted.once ? plan_.repeats->address + 8 * static_cast<uint64_t>(*wanted.join) : 0;
   {
     auto scope = timings_.measure(library_phase(), "lookup");
-    ASSIGN_OR_RETURN(table.lookup, sql_->lookup_table(columns, repeats, *table.memory));
+    ASSIGN_OR_RETURN(table.lookup, sql_->lookup_table(columns, repeats, filtered_rows(wanted, inputs) > 0, *table.memory));
   }
   note_library_launches();
   if (table.lookup.words.empty() && known_join)  // the program is compiled without this look-up then

@@ -266,7 +266,8 @@ struct Ran {
 };
 
 Result<Ran> run_on(const char* target, outliner::Mode mode, const std::string& text, const reference::Tables& tables,
-                   int runs, bool fuse_joins = true, bool allow_fallback = false, bool fuse_operators = true, bool forecasts = false) {
+                   int runs, bool fuse_joins = true, bool allow_fallback = false, bool fuse_operators = true, bool forecasts = false,
+                   bool filters = false) {
   SourceManager sources;
   DiagnosticSink sink;
   Timings timings;
@@ -282,6 +283,7 @@ Result<Ran> run_on(const char* target, outliner::Mode mode, const std::string& t
   Engine engine(*device, tables);
   EngineOptions engine_options;
   engine_options.allow_fallback = allow_fallback;
+  if (filters) engine_options.filtered_rows = 1;
   if (forecasts) options.forecast = [&](const Compiled& c) { return engine.forecast(c, sources, engine_options, tables); };
   auto compiled = compile(sources.add("t.hir", text), sources, options, sink, timings);
   if (!compiled) return input_error("{}{}", compiled.error().message, render(sink, sources));
@@ -330,7 +332,8 @@ TEST(Probes, RandomStarsGiveWhatTheInterpreterGives) {
     for (uint64_t turn = seeds ? 0 : seed % 3; turn < (seeds ? std::size(targets) : seed % 3 + 1); ++turn) {
       const bool fuse_operators = !seeds || (seed + turn) % 2;
       const bool forecasts = (seed / 2 + turn / 2) % 3 != 0;  // kernels are made for these tables, or made again for them by the runs
-      auto got = run_on(targets[turn], modes[(seed / 3 + turn) % 3], star.text, star.tables, 2, true, !fuse_operators, fuse_operators, forecasts);
+      auto got = run_on(targets[turn], modes[(seed / 3 + turn) % 3], star.text, star.tables, 2, true, !fuse_operators, fuse_operators, forecasts,
+                        (seed ^ turn) % 2);  // tables of selected rows have filters
       ASSERT_TRUE(got.ok()) << "seed " << seed << " on " << targets[turn] << ": " << got.error().message << "\n" << star.text;
       ASSERT_EQ(got->result, *want) << "seed " << seed << " on " << targets[turn] << "\n" << star.text;
       plain += got->plain;

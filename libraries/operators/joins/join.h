@@ -54,14 +54,14 @@ struct JoinTable {
   uint64_t slot_capacity = 0;  // slots at most
 };
 constexpr int64_t control_duplicates = 0;  // u32: some key occurs more than once
-using lookup::control_slots;               // u32: slots in use by the scheme
+using lookup::control_slots, lookup::control_shift;  // u32: slots in use by the scheme; of the filter
 constexpr int64_t control_ticket = 8;      // u32: tiles of the first probe
 constexpr int64_t control_bytes = 256;
 
 // Queues the build. word_count: look-back words that the caller will need. duplicates: where a u32 becomes 1 when some key occurs more than
-// once; 0: in the control memory.
+// once; 0: in the control memory. filters: with a filter in front of it where few rows are there; then there are no look-back words.
 Result<JoinTable> build_join(Library& library, const JoinShape& shape, const KeyLayout& layout, const Side& left,
-                             uint64_t word_count, Memory& memory, Address duplicates = 0);
+                             uint64_t word_count, Memory& memory, Address duplicates = 0, bool filters = false);
 void add(Arguments& a, const JoinTable& table);
 
 // ---- in kernels

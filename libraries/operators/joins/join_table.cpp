@@ -2,7 +2,10 @@
 //
 // Two launches: one clears what the left side's actual size needs, one enters the rows. A row enters with one atomic operation where its
 // slot is free; a row whose key is there already says so and takes the slot over when it is smaller. No lane waits for another.
-// Cost: O(rows), one random access each; memory 4 bytes per possible key (direct) or 16 per row (hash).
+// With a filter (ptx/lookup/lookup.h) each row sets its bit as well, where at most one row in least_absent is there; how large it is by then
+// the clearing kernel decides, which knows how many are: 8 to 16 bits for each, or 64 to 128 where these fit the first caches.
+// Cost: O(rows), one random access each, two with a filter; memory 4 bytes per possible key (direct) or 16 per row (hash), and for a filter
+// at most half a byte per row that there may be, or 64 KB.
 // Leaves out: partitioning of tables beyond the caches.
 #include <algorithm>
 
@@ -19,6 +22,18 @@ namespace {
 constexpr uint32_t table_items = 4;
 constexpr uint32_t table_tile_rows = block_threads * table_items;
 constexpr ptx::Access read_only{.cache = ptx::Cache::nc};
+// Bits of a filter for each row, before they are rounded up to a power of two: 8, and up to 64 while all of it stays in the first caches.
+constexpr uint32_t least_per_row_log2 = 3, most_per_row_log2 = 6, cached_filter_log2 = 19;
+constexpr uint32_t least_filter_log2 = 10, most_filter_log2 = 31;
+
+// log2 of the bits that the filter of a table may have: for as many rows as it is made for, and no more than there are keys, 0: any number.
+uint32_t filter_bits_log2(uint64_t capacity, uint64_t keys) {
+  const auto log2 = [](uint64_t n) { return n ? static_cast<uint32_t>(std::bit_width(n - 1)) : 0; };
+  const uint32_t rows = log2(capacity / least_absent);
+  uint32_t bits = std::max(rows + least_per_row_log2, std::min(rows + most_per_row_log2, cached_filter_log2));
+  if (keys) bits = std::min(bits, log2(keys));
+  return std::clamp(bits, least_filter_log2, most_filter_log2);
+}
 
 uint32_t build_clear(ptx::Module& module, std::string_view name) {
   Builder b(module, std::string(name));
@@ -27,6 +42,8 @@ uint32_t build_clear(ptx::Module& module, std::string_view name) {
   const Parameter control_at = b.parameter<U64>("control"), fixed_at = b.parameter<U64>("fixed");
   const Parameter slots_at = b.parameter<U64>("slots"), slot_bytes = b.parameter<U64>("slot_bytes");
   const Parameter range = b.parameter<U64>("range");
+  const Parameter filter_at = b.parameter<U64>("filter"), filter_log2 = b.parameter<U64>("filter_log2");
+  const Parameter filter_rows = b.parameter<U64>("filter_rows");
   const Thread t = thread_of(b);
   Reg<U32> n = rows_of(b, slot, capacity);
   // Direct: as many slots as there are keys. Hash: two per row and one more.
@@ -49,9 +66,18 @@ uint32_t build_clear(ptx::Module& module, std::string_view name) {
   Reg<U64> control = b.ld_param(control_at);
   clear(control, b.ld_param(fixed_at));
   clear(b.ld_param(slots_at), b.mul_lo(count, b.ld_param(slot_bytes)));
+  Reg<U32> most = b.cvt<U32>(b.ld_param(filter_log2));
+  Reg<U32> log2 = b.sub(b.constant<U32>(32), b.clz(b.sub(b.max(n, 1), 1)));  // of the rows, rounded up
+  log2 = b.max(b.add(log2, least_per_row_log2), b.min(b.add(log2, most_per_row_log2), cached_filter_log2));
+  log2 = b.min(b.max(log2, least_filter_log2), most);
+  Reg<Pred> filters = b.setp(Is::le, Combine::and_, n, b.cvt<U32>(b.ld_param(filter_rows)), b.setp(Is::ne, most, 0));
+  Reg<U32> filter_bytes = b.selp<U32>(b.shr(b.shl(b.constant<U32>(1), log2), 3), 0u, filters);
+  clear(b.ld_param(filter_at), b.cvt<U64>(filter_bytes));
   // By the thread that zeroed it.
-  Reg<U32> count32 = b.cvt<U32>(count);
-  store_if<U32>(b, b.setp(Is::eq, thread, 0), Space::global, At(control, control_slots), count32);
+  Reg<U32> count32 = b.cvt<U32>(count), shift = b.selp<U32>(b.sub(b.constant<U32>(32), log2), lookup::no_filter, filters);
+  Reg<Pred> is_first = b.setp(Is::eq, thread, 0);
+  store_if<U32>(b, is_first, Space::global, At(control, control_slots), count32);
+  store_if<U32>(b, is_first, Space::global, At(control, control_shift), shift);
   b.ret();
   b.finish();
   return block_threads;
@@ -68,6 +94,13 @@ uint32_t build_table_enter(ptx::Module& module, std::string_view name, const Joi
   table.start(b);
   Reg<U32> last = b.sub(left.rows, 1);
   Reg<U32> repeated = b.constant<U32>(0);  // 1: this thread met a key that is there already
+  Reg<U32> shift = b.ld<U32>(Space::global, At(table.control_at, control_shift));
+  Reg<U64> filter = b.add(table.control_at, lookup::filter_words);
+  const auto set_bit = [&](Reg<U32> bit, Reg<Pred> valid) {
+    Reg<U32> set = b.shl(b.constant<U32>(1), b.and_(bit, 31));
+    const At at = element_at(b, filter, b.shr(bit, 5), 4);
+    b.when(b.setp(Is::ne, Combine::and_, shift, lookup::no_filter, valid)).red<U32>(ptx::AtomicOp::or_, Space::global, at, set);
+  };
   for_tiles(b, tiles_of(b, left.rows, table_tile_rows), [&](Reg<U32> tile) {
     Reg<U32> rows[table_items];
     Key keys[table_items];
@@ -82,6 +115,7 @@ uint32_t build_table_enter(ptx::Module& module, std::string_view name, const Joi
       const LabelId done = b.label();
       if (kind == JoinTable::direct) {
         const At at = element_at(b, table.slots_at, keys[k].narrow, 4);
+        set_bit(lookup::filter_bit_of_key(b, keys[k].narrow, shift), keys[k].valid);
         b.unless(keys[k].valid).bra(done);
         Reg<U32> old = b.atom<U32>(ptx::AtomicOp::max, Space::global, at, mark);
         b.when(b.setp(Is::ne, old, 0)).constant<U32>(1, repeated);
@@ -92,7 +126,9 @@ uint32_t build_table_enter(ptx::Module& module, std::string_view name, const Joi
       const bool narrow = shape.key.form == KeyForm::narrow;
       Reg<U32> own_tag = narrow ? keys[k].narrow : tag(b, keys[k].wide);
       Reg<U64> word = b.pack<U64>(mark, own_tag);
-      Reg<U32> place = place_of(b, narrow ? hash(b, keys[k].narrow) : hash(b, keys[k].wide), table.count);
+      Reg<U32> hashed = narrow ? hash(b, keys[k].narrow) : hash(b, keys[k].wide);
+      Reg<U32> place = place_of(b, hashed, table.count);
+      set_bit(lookup::filter_bit_of_hash(b, hashed, shift), keys[k].valid);
       b.unless(keys[k].valid).bra(done);
       b.bind(probe);
       const At at = element_at(b, table.slots_at, place, 8);
@@ -201,7 +237,7 @@ void add_join_tables(KernelRows& rows) {
 }
 
 Result<JoinTable> build_join(Library& library, const JoinShape& shape, const KeyLayout& layout, const Side& left,
-                             uint64_t word_count, Memory& memory, Address duplicates) {
+                             uint64_t word_count, Memory& memory, Address duplicates, bool filters) {
   JoinTable table;
   table.layout = layout;
   const bool narrow = layout.shape.form == KeyForm::narrow;
@@ -216,13 +252,16 @@ Result<JoinTable> build_join(Library& library, const JoinShape& shape, const Key
   const uint64_t slot_bytes = direct ? 4 : 8;
   const uint64_t fixed = (control_bytes + word_count * 8 + 255) / 256 * 256;
   const uint64_t slots = (table.slot_capacity * slot_bytes + 255) / 256 * 256;
-  ASSIGN_OR_RETURN(table.control, memory.temporary(fixed + slots));
+  const uint32_t filter_log2 = filters ? filter_bits_log2(left.capacity, direct ? layout.range : 0) : 0;
+  const uint64_t filter_bytes = filters ? ((uint64_t{1} << filter_log2) / 8 + 255) / 256 * 256 : 0;
+  CHECK(!filters || fixed == lookup::filter_words, "a filter does not stand behind the control memory");
+  ASSIGN_OR_RETURN(table.control, memory.temporary(fixed + filter_bytes + slots));
   table.words = table.control + control_bytes;
-  table.slots = table.control + fixed;
+  table.slots = table.control + fixed + filter_bytes;
   ASSIGN_OR_RETURN(const Kernel* clear, library.kernel("join_clear", build_clear));
   Arguments c;
   c.add(left.size_slot).add(left.capacity).add(table.control).add(fixed).add(table.slots).add(slot_bytes);
-  c.add(direct ? layout.range : 0);
+  c.add(direct ? layout.range : 0).add(table.control + fixed).add(filter_log2).add(left.capacity / least_absent);
   RETURN_IF_ERROR(
       library.launch(*clear, library.grid(*clear, tiles_for(fixed + slots, block_threads * 16)), c, fixed + slots));
   JoinShape own{.key = shape.key, .left_single = shape.left_single};  // the residual columns do not matter here
@@ -246,7 +285,8 @@ uint64_t most_direct_slots(uint64_t rows) {
   return std::min<uint64_t>(std::max<uint64_t>(8 * rows, 1 << 16), UINT32_MAX);
 }
 
-Result<Lookup> lookup_table(Library& library, std::span<const Vector> columns, Address duplicates, Memory& memory) {
+Result<Lookup> lookup_table(Library& library, std::span<const Vector> columns, Address duplicates, bool filters,
+                            Memory& memory) {
   ASSIGN_OR_RETURN(const Side left, make_side({columns.begin(), columns.end()}));
   KeyLayout layout = layout_keys(columns);
   if (columns.size() > lookup::most_shifted)
@@ -260,11 +300,11 @@ Result<Lookup> lookup_table(Library& library, std::span<const Vector> columns, A
     layout.min[c] = columns[c].type == Type::i32 ? static_cast<uint64_t>(int64_t{INT32_MIN}) : 0;
   }
   const JoinShape shape{.key = layout.shape, .left_single = left.single};
-  ASSIGN_OR_RETURN(const JoinTable table, build_join(library, shape, layout, left, 0, memory, duplicates));
+  ASSIGN_OR_RETURN(const JoinTable table, build_join(library, shape, layout, left, 0, memory, duplicates, filters));
   const uint64_t form = table.kind == JoinTable::direct             ? lookup::direct
                         : layout.shape.form == KeyForm::narrow ? lookup::exact
                                                                     : lookup::compared;
-  Lookup out{{table.slots, table.control, form}};
+  Lookup out{.words = {table.slots, table.control, form}, .filters = filters};
   for (size_t c = 0; c < columns.size(); ++c)
     out.words.insert(out.words.end(), {layout.min[c], layout.span[c], layout.shift[c]});
   return out;
