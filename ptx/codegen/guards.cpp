@@ -5,7 +5,8 @@
 //   an error is the program's, whatever else the mask says. A column from which no condition follows
 //   is loaded there too, unless several gathers come first: one more wait behind theirs costs more than
 //   the bytes (SSB's flights 3 and 4 take 0.9 of the time without it, flight 1 takes 1.2: H200,
-//   `rndn ssb run --scale 10 --device cuda --repeat 20`). (Pushing
+//   `rndn ssb run --scale 10 --device cuda --repeat 20`). Where the first one is a look-up behind a filter (ptx/lookup/lookup.h), few rows
+//   are left, and it is loaded behind that one. (Pushing
 //   conjuncts before others: J. M. Hellerstein, M. Stonebraker, "Predicate migration", SIGMOD 1993;
 //   here none is moved, only its loads.)
 //
@@ -114,11 +115,15 @@ class Finder {
     std::vector<uint8_t> conditional(variables);
     for (VariableId v : asked) conditional[index(v)] = true;
     (void)steps_before(conditional, false);
+    const bool leaves_few = first_ > 0 && e_.steps[first_ - 1].builtin == Builtin::gpu_probe &&
+                            lookup_of(e_, e_.steps[first_ - 1]).filtered;
     for (Input& in : inputs) {
       const size_t v = index(in.variable);
       if (in.wanted && !conditional[v] && known_[v].readers > 0 && is_read_here_alone(v) && e_.definitions[v] == 1 &&
-          e_.form(in.variable) == Form::element)
-        in.guard = guard(known_[v].demand, std::min(known_[v].first, stage_of(known_[v].demand) <= first_ ? first_ : 0));
+          e_.form(in.variable) == Form::element) {
+        const bool waits = leaves_few || stage_of(known_[v].demand) <= first_;
+        in.guard = guard(known_[v].demand, std::min(known_[v].first, waits ? first_ : 0));
+      }
     }
   }
 

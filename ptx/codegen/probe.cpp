@@ -83,12 +83,12 @@ void ask_filter(Emitter& e, const Lookup& lookup, const std::vector<Key>& keys, 
   Builder& b = e.b;
   const LabelId open = b.label();
   b.when(b.setp(Compare::eq, lookup.shift, lookup::no_filter)).bra_uni(open);
-  Reg<U64> words = b.add(b.ld_param(lookup.words[lookup::control]), lookup::filter_words);
+  Reg<U64> control = b.ld_param(lookup.words[lookup::control]);
   std::vector<Reg<U32>> found;
   found.reserve(keys.size());
   for (size_t k = 0; k < keys.size(); ++k) {
     found.push_back(b.constant<U32>(0));
-    const Address at(b.mad_wide(b.shr(bit_of(k), 5), 4u, words));
+    const Address at(b.mad_wide(b.shr(bit_of(k), 5), 4u, control), lookup::filter_words);
     b.when(keys[k].valid).ld<U32>(Space::global, ptx::Access{.cache = ptx::Cache::nc}, at, found[k]);
   }
   for (size_t k = 0; k < keys.size(); ++k) {
