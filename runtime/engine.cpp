@@ -117,7 +117,7 @@ void Engine::State::keep_forms_alone() {
   std::map<const data::Column*, std::shared_ptr<const data::Column>> now;  // by what it stands for
   const auto keep = [&](const ItemPtr& item, const std::shared_ptr<const data::Column>& key) {
     const auto fresh = item && item->column ? forms.in_form_alone(*item->column, key) : nullptr;
-    if (!fresh || !tables.replace(*item->column, fresh)) return;
+    if (!fresh) return;
     (void)bounds.of(item->column, pool);  // while its elements are there
     now.emplace(item->column.get(), fresh);
   };
@@ -129,9 +129,14 @@ void Engine::State::keep_forms_alone() {
       const auto found = now.find(key.get());
       keep(item->parts[1], found == now.end() ? key : found->second);
     }
+  // From here on nothing fails.
+  std::erase_if(now, [&](const auto& entry) { return !tables.replace(*entry.first, entry.second); });
   if (now.empty()) return;
   const std::function<void(Item&)> update = [&](Item& item) {
-    if (const auto found = now.find(item.column.get()); found != now.end()) item.column = found->second;
+    if (const auto found = now.find(item.column.get()); found != now.end()) {
+      item.column = found->second;
+      item.host.reset();  // it holds the column as it was
+    }
     for (const ItemPtr& part : item.parts) update(*part);
     for (const ItemPtr& other : {item.decoded, item.translated})
       if (other) update(*other);
@@ -563,7 +568,11 @@ Result<std::vector<Value>> Engine::run_whole(Plan& plan, Timings& timings, std::
       for (KernelReport& r : run.take_library_reports()) kernels->push_back(std::move(r));
     }
   }
-  if (results && p.options.encode == Encode::packed) state_->keep_forms_alone();
+  if (results && p.options.encode == Encode::packed)  // what ends this early leaves the columns as they are
+    (void)errors_of([&]() -> Result<void> {
+      state_->keep_forms_alone();
+      return {};
+    });
   if (!p.options.cache) state_->end_uncached(p, results && state_->evictions == evictions && is_unlimited);
   if (!again && !results && results.error().fault == Fault::input && p.compiled.outlined.flattened) {
     // The error may speak of what the outliner made of calls on cells; the program as it was has the right one, or none.

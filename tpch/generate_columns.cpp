@@ -109,9 +109,9 @@ class Pad {
     if (kept < size_) munmap(memory_ + kept, size_ - kept);
     size_ = std::min(size_, kept);
     auto charge = std::make_shared<MemoryCharge>(size_);
-    const std::shared_ptr<const void> owner(memory_, [size = size_, charge](void* m) { munmap(m, size); });
-    return std::make_shared<data::Bytes>(
-        std::span(reinterpret_cast<std::byte*>(std::exchange(memory_, nullptr)), used_), owner);
+    char* const memory = std::exchange(memory_, nullptr);  // the owner's, whatever fails
+    const std::shared_ptr<const void> owner(memory, [size = size_, charge](void* m) { munmap(m, size); });
+    return std::make_shared<data::Bytes>(std::span(reinterpret_cast<std::byte*>(memory), used_), owner);
   }
 
  private:

@@ -300,7 +300,7 @@ std::shared_ptr<const data::Column> ColumnForms::in_form_alone(const data::Colum
     out.foreign_rows =
         restored_later(hir::BasicType::i64, c.rows, host_form(c, RowsReferred(0)), rows->stored, rows->bytes);
   if (rows && key && key->data && out.data == c.data && can_go(c.data) && c.foreign_rows && !c.has_nulls() &&
-      c.encoding == data::Encoding::plain && key->encoding == data::Encoding::plain && key->width == c.width)
+      c.encoding == data::Encoding::plain && key->encoding == data::Encoding::plain && key->width == c.width && hir::is_integer(c.type) && hir::is_integer(key->type))
     out.data = referred_later(c.rows, c.width, out.foreign_rows, key);
   if (out.data == c.data && out.foreign_rows == c.foreign_rows) return nullptr;
   if (out.data != c.data && c.data->forms()) out.data->keep_forms(*c.data->forms());

@@ -50,7 +50,13 @@ DomainPtr Domain::of_column(std::shared_ptr<const data::Column> column, std::vec
   d->count_ = d->is_distinct_ ? column->dictionary->values.size() : column->rows;
   if (d->is_distinct_)
     d->is_ordered_ = std::is_sorted(column->dictionary->values.begin(), column->dictionary->values.end());
-  d->column_ = std::move(column);
+  if (d->is_distinct_) {  // its texts alone
+    data::Column texts{.type = column->type, .encoding = column->encoding, .width = column->width};
+    texts.dictionary = column->dictionary;
+    d->column_ = std::make_shared<const data::Column>(std::move(texts));
+  } else {
+    d->column_ = std::move(column);
+  }
   d->keeper_ = keeper;
   d->is_kept_ = true;
   return d;

@@ -12,16 +12,22 @@ namespace rndn::model {
 namespace {
 
 constexpr std::string_view form = "rndn calibration 1";
+constexpr int deepest = 8;  // arrays and objects in each other
+
+// As it stands there; of an array or an object, what it is.
+std::string shown(const nlohmann::json& of) {
+  return of.is_array() ? "an array" : of.is_object() ? "an object" : of.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
+}
 
 Result<double> number_of(const nlohmann::json& of, const char* key, const std::string& where) {
   if (!of.contains(key) || !of[key].is_number())
     return input_error("{}: expected a number as `{}`, found {}", where, key,
-                       of.contains(key) ? of[key].dump() : "none");
+                       of.contains(key) ? shown(of[key]) : "none");
   return of[key].get<double>();
 }
 
 Result<Point> point_of(const nlohmann::json& json, const RateRow& row, const std::string& where) {
-  if (!json.is_object()) return input_error("{}: expected an object, found {}", where, json.dump());
+  if (!json.is_object()) return input_error("{}: expected an object, found {}", where, shown(json));
   Point p;
   if (!row.by.empty()) {
     ASSIGN_OR_RETURN(p.at, number_of(json, "at", where));
@@ -79,7 +85,11 @@ std::string to_json(const Calibration& c) {
 Result<Calibration> parse_calibration(const std::string& text, const std::string& name) {
   nlohmann::json json;
   try {
-    json = nlohmann::json::parse(text);
+    json = nlohmann::json::parse(text, [](int depth, nlohmann::json::parse_event_t, nlohmann::json&) {
+      return depth <= deepest;  // what lies deeper is left out
+    });
+  } catch (const nlohmann::json::out_of_range& e) {
+    return input_error("{}: expected numbers of 64 bits, found another: {}", name, e.what());
   } catch (const nlohmann::json::parse_error& e) {
     const size_t at = std::min(text.size(), e.byte ? e.byte - 1 : 0);
     const size_t line =
@@ -90,7 +100,7 @@ Result<Calibration> parse_calibration(const std::string& text, const std::string
   }
   if (!json.is_object() || !json.contains("form") || json["form"] != form)
     return input_error("{}: expected \"form\": \"{}\", as `rndn devices --calibrate` writes it, found {}", name, form,
-                       json.is_object() && json.contains("form") ? json["form"].dump() : "none");
+                       json.is_object() && json.contains("form") ? shown(json["form"]) : "none");
   Calibration out;
   if (json.contains("facts") && json["facts"].is_object())
     for (const auto& [fact, value] : json["facts"].items())
