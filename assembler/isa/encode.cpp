@@ -120,7 +120,7 @@ bool encode_operand(const Slot& slot, const Operand& o, uint64_t address, Bits& 
   switch (slot.kind) {
     case SlotKind::none: return o.kind == OperandKind::none || slot.style == Style::repeat;
     case SlotKind::gpr:
-      if (o.kind != OperandKind::gpr || o.reg > 255) return false;
+      if (o.kind != OperandKind::gpr || o.reg > 255 || (slot.style == Style::not_rz && o.reg == RZ)) return false;
       w.put(slot.lo, 8, o.reg);
       break;
     case SlotKind::predicate:

@@ -68,6 +68,7 @@ enum class Style : uint8_t {
   relative,   // BRX: the distance from the next instruction
   repeat,     // no field: prints the operand before it again (BAR with both in one register)
   sign,       // followed by .SIGN: the sign bit is the operand
+  not_rz,     // a register, and RZ is none here
 };
 
 // When a slot is printed.

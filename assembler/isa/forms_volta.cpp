@@ -871,9 +871,9 @@ constexpr void memory_rows(Table<N>& t) {
               .fix(90, 2, 3)
               .slots(memory(40, 24, 64), da)
               .mods(E, RED_OP, EV, TYPE, ORD));
-    // Compare and swap stand in consecutive registers, as in ptxas 11.8's code (not in all of 12.9's and 13.5's); nvdisasm 11.8 takes no RZ for the first.
+    // ptxas 11.8 puts compare and swap in consecutive registers, 12.9 and 13.5 do not; nvdisasm takes no RZ for the first.
     t.add(op(M::ATOMG_CAS, "ATOMG", 0x3a9, L::global_atomic, sm_75)
-              .slots(Pd, Ra, at, B.with(Span_::cas).second_half(64))
+              .slots(Pd, Ra, at, cc.as(Style::not_rz), cs)
               .mods(E, CAS_ONLY, EV, m(K::AtomType, 73, 2, t_cas_pair), ORD));
     t.add(op(M::ATOM_CAS, "ATOM", 0x38b, L::global_atomic, sm_75).slots(Pd, Ra, at, cc, cs).mods(E, CAS, EV, CT, ORD));
   }

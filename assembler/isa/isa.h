@@ -191,6 +191,8 @@ const RowFacts& row_facts(FormId form);
 Access access(const Instruction& instruction, uint32_t k);
 RegisterFile register_file(const Instruction& instruction, uint32_t k);
 uint32_t register_count(const Instruction& instruction, uint32_t k);
+// Whether the operand, a register, may be RZ.
+bool takes_rz(const Instruction& instruction, uint32_t k);
 // Pascal's condition code, an operand that has no slot: read by .X forms, written by .CC.
 bool reads_carry(const Instruction& instruction);
 bool writes_carry(const Instruction& instruction);

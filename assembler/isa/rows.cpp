@@ -133,6 +133,11 @@ Count count_of(const Slot& slot) {
 bool also_by_mode(const Slot& slot) { return slot.span == Span_::cas_result || slot.span == Span_::cas; }
 }  // namespace
 
+bool takes_rz(const Instruction& instruction, uint32_t k) {
+  const Form& form = form_row(instruction.form);
+  return k >= form.slot_count || form.slots[k].style != Style::not_rz;
+}
+
 uint32_t register_count(const Instruction& instruction, uint32_t k) {
   const Form& form = form_row(instruction.form);
   if (register_file(form, k) == RegisterFile::none) return 0;
@@ -416,7 +421,7 @@ FormEncoding encoding_of(const Form& form) {
     };
     switch (slot.kind) {
       case SlotKind::gpr:
-        if (!slot.second) set(OperandKind::gpr, RZ, 0);
+        if (!slot.second) set(OperandKind::gpr, slot.style == Style::not_rz ? RZ - 1 : RZ, 0);
         break;
       case SlotKind::predicate: set(OperandKind::predicate, PT, 0); break;
       case SlotKind::predicate_inverted: set(OperandKind::predicate, PT, 7); break;

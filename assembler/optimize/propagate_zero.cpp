@@ -29,7 +29,7 @@ bool spread_zeros(Function& f, Survey& survey) {
         if (r.file() != Range::gpr || r.width() != 1 || r.reg() < isa::first_virtual) continue;
         UnitUse& use = uses[f.units.of(Range::gpr, r.reg())];
         isa::Operand& o = f[i].sass.operands[r.operand()];
-        if (!use.zero || o.kind != isa::OperandKind::gpr) continue;
+        if (!use.zero || o.kind != isa::OperandKind::gpr || !isa::takes_rz(f[i].sass, r.operand())) continue;
         o.reg = isa::RZ;
         --use.readers;
         reads_zero = true;

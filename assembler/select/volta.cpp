@@ -449,9 +449,11 @@ class VoltaSelector final : public Selector {
     const uint32_t order = scope_order(i.mods.scope);
     if (i.mods.atomic == A::cas) {
       at.descriptor = false, at.uniform = isa::URZ;
-      Emitted cas = t_.sm < 80 ? emit(Mnemonic::ATOMG_CAS,
-                                      {predicate(isa::PT), gpr(d), at, compare_and_swap_data(data, swap, wide)})
-                               : emit(Mnemonic::ATOMG_CAS, {predicate(isa::PT), gpr(d), at, data, swap});
+      if (t_.sm < 80 && data.reg == isa::RZ) {  // the row takes no RZ there
+        data = temp(wide ? 2 : 1);
+        for (uint32_t w = 0; w < (wide ? 2u : 1u); ++w) mov(data.reg + w, gpr(isa::RZ));
+      }
+      Emitted cas = emit(Mnemonic::ATOMG_CAS, {predicate(isa::PT), gpr(d), at, data, swap});
       cas.mod(ModifierKind::AtomType, wide ? 2 : 0).mod(ModifierKind::Order, order);
     } else {
       uint32_t type = wide ? 2 : 0;

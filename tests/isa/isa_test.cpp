@@ -307,19 +307,24 @@ TEST(Encode, RefusesWhatDoesNotFit) {
   EXPECT_EQ(hex(t, branch), "refused") << "a target between instructions";
 }
 
-// Compare and swap of ATOMG stand in consecutive registers on sm_75: the word names both, and nvdisasm reads no RZ as the first.
-TEST(Encode, CompareAndSwapOfTuringIsOneOperand) {
+// nvdisasm reads no RZ as the first of ATOMG.CAS on sm_75.
+TEST(Encode, CompareAndSwapOfTuring) {
   const Target& t = target("sm_75");
-  const auto cas = [&](uint32_t reg, uint8_t type) {
-    Instruction in = built(t, Mnemonic::ATOMG_CAS, {pred(PT), gpr(2), memory(2, 0), gpr(reg)});
+  const auto cas = [&](uint32_t compare, uint32_t swap, uint8_t type) {
+    Instruction in = built(t, Mnemonic::ATOMG_CAS, {pred(PT), gpr(2), memory(2, 0), gpr(compare), gpr(swap)});
     set_modifier(in, ModifierKind::AtomType, type);
-    return in;
+    return hex(t, in);
   };
-  EXPECT_EQ(hex(t, cas(24, 0)), "000fc000001f4119_00000018020273a9");
-  EXPECT_EQ(hex(t, cas(24, 2)), "000fc000001f451a_00000018020273a9");
-  EXPECT_EQ(hex(t, cas(RZ, 0)), "refused");
+  EXPECT_EQ(cas(24, 25, 0), "000fc000001f4119_00000018020273a9");
+  EXPECT_EQ(cas(24, 26, 2), "000fc000001f451a_00000018020273a9");
+  EXPECT_EQ(cas(24, 26, 0), "000fc000001f411a_00000018020273a9");
+  EXPECT_EQ(cas(24, RZ, 2), "000fc000001f45ff_00000018020273a9");
+  EXPECT_EQ(cas(RZ, 24, 0), "refused");
   Instruction back;
-  EXPECT_FALSE(decode(t, {0x00000018020273a9, 0x00000000001f411a}, 0, back)) << "R24, R26";
+  ASSERT_TRUE(decode(t, {0x00000018020273a9, 0x00000000001f451c}, 0, back)) << "64 bits, R24, R28";
+  EXPECT_EQ(back.operand_count, 5u);
+  EXPECT_EQ(register_count(back, 3), 2u);
+  EXPECT_EQ(register_count(back, 4), 2u);
   EXPECT_FALSE(decode(t, {0x000000ff020273a9, 0x00000000001f41ff}, 0, back)) << "RZ, RZ";
 }
 
