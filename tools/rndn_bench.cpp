@@ -315,6 +315,7 @@ class BenchCommand final : public Command {
       runtime::DataChoices choices;
       (void)engine.forecast(*p.compiled, *p.sources, engine_options(flags_), *tables_, &choices);
       predicted.push_back({.query = q.name, .work = std::move(choices.work)});
+      if (predicted.back().work.empty()) predicted.back().why_not = "nothing was foreseen";
       plans.push_back(std::move(p));
     }
     RETURN_IF_ERROR(write_file(flags_.output + "/model.json", predictions_json(predicted, *calibration_, facts_)));

@@ -64,13 +64,13 @@ template <class Wanted>
 std::string place_of_call(const SourceManager& sources, const hir::Function& f, hir::Builtin builtin, const Wanted& wanted) {
   for (hir::StatementId id : f.blocks[f.body].statements) {
     const hir::Statement& s = f.statements[id];
-    if (s.kind != hir::Statement::assign || !s.span.known()) continue;
+    if (s.kind != hir::Statement::assign) continue;
     hir::ExpressionId value = s.value;
     while (f.expressions[value].kind == hir::Expression::cast) value = f.expressions[value].inner;
     const hir::Expression& e = f.expressions[value];
     if (e.kind != hir::Expression::call || e.callee.kind != hir::FunctionRef::builtin || e.callee.builtin_id != builtin)
       continue;
-    if (wanted(e)) return sources.describe(s.span);
+    if (wanted(e) && s.span.known()) return sources.describe(s.span);
   }
   return "no place";
 }

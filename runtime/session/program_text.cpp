@@ -133,6 +133,10 @@ void explain_costs(const NamedSource& p, const CompileOptions& options, const re
                    const std::vector<model::Work>& work, std::string& out) {
   const model::Calibration& c = *form.model;
   out += "predicted\n";
+  if (work.empty()) {
+    out += "  nothing is foreseen of this program\n";
+    return;
+  }
   for (const model::Work& w : work) {
     if (!w.is_kernel) {
       out += fmt::format("  {:<12} not predicted\n", w.name);

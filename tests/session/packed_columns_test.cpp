@@ -41,9 +41,9 @@ uint64_t bytes_here(const Columns& columns) {
 }
 
 TEST(PackedColumns, AreOnTheHostInBitsAlone) {
-  constexpr int queries[] = {1, 3, 6, 12, 18};
-  auto right_source = tpch::open_source("tpch:0.01", {.progress = false});
-  auto source = tpch::open_source("tpch:0.01", {.progress = false});
+  constexpr int queries[] = {1, 3, 12};
+  auto right_source = tpch::open_source("tpch:0.02", {.progress = false});
+  auto source = tpch::open_source("tpch:0.02", {.progress = false});
   ASSERT_TRUE(right_source && source);
   const auto reference = session_of(*right_source, "cpu"), session = session_of(*source, "sim");
   std::vector<std::string> right;
@@ -91,7 +91,7 @@ TEST(PackedColumns, AreOnTheHostInBitsAlone) {
   EXPECT_EQ(bytes_here((*source)->loaded()), bytes_here(all)) << "what it read stays";
 
   // Another device that has nothing yet; then the reference interpreter over what that leaves.
-  auto fresh = tpch::open_source("tpch:0.01", {.progress = false});
+  auto fresh = tpch::open_source("tpch:0.02", {.progress = false});
   ASSERT_TRUE(fresh);
   are_right(*session_of(*fresh, "sim"), "the first device");
   are_right(*session_of(*fresh, "sim"), "the second device");

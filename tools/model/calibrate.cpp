@@ -351,7 +351,7 @@ class Bench {
       add_rate(rate, 0, static_cast<double>(bytes), spread_of(std::move(ns)));
       return {};
     };
-    RETURN_IF_ERROR(timed(Rate::host_pinned, [&] { return device_.copy(to_, pinned.address, bytes); }));
+    RETURN_IF_ERROR(timed(Rate::host_pinned, [&] { return device_.copy_to_device(to_, pinned.host, bytes); }));
     RETURN_IF_ERROR(timed(Rate::host_staged, [&] { return device_.copy_to_device(to_, pageable.data(), bytes); }));
     return device_.free_mapped(pinned);
   }
