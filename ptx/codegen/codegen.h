@@ -113,7 +113,8 @@ struct Selecting {
   enum Kind : uint8_t { compares, all, any } kind = compares;
   uint32_t parameter = 0;         // of the kernel, whose element is compared
   hir::Builtin builtin{};         // so, as the left operand
-  std::optional<int64_t> number;  // with that; none: with what only the run knows
+  std::optional<int64_t> number;  // with that
+  std::optional<uint32_t> value;  // with the one element of this parameter (outliner::Kernel::by_value); neither: with what only the run knows
   std::vector<Selecting> parts;
 };
 

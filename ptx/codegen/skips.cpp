@@ -154,10 +154,18 @@ Selecting selecting(const Emitter& e, const Test& test) {
                 .parameter = test.parameter,
                 .builtin = test.column_at == 0 ? test.builtin : turned(test.builtin),
                 .number = {},
+                .value = {},
                 .parts = {}};
   if (test.kind == Test::compares && test.scalar.kind == hir::Operand::literal)
     if (const auto* n = std::get_if<std::vector<int64_t>>(&e.program.literals[test.scalar.literal_id()].values))
       out.number = n->front();
+  if (test.kind == Test::compares && test.scalar.kind == hir::Operand::variable) {
+    const std::vector<VariableId>& values = e.kernel.by_value;
+    const auto& parameters = e.function.parameters;
+    const VariableId v = test.scalar.variable_id();
+    if (std::find(values.begin(), values.end(), v) != values.end())
+      out.value = static_cast<uint32_t>(std::find(parameters.begin(), parameters.end(), v) - parameters.begin());
+  }
   for (const Test& part : test.parts) out.parts.push_back(selecting(e, part));
   return out;
 }

@@ -398,4 +398,7 @@ class Run {
   bool sizes_unsure_ = false;
 };
 
+// 64 bits of a number in host memory, the lowest first; narrow integers are extended.
+uint64_t word_of(const data::Value& number, uint32_t part);
+
 }  // namespace rndn::runtime

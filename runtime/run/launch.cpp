@@ -438,8 +438,7 @@ Result<void> Run::reserve_scratch(uint64_t bytes) {
   return {};
 }
 
-// 64 bits of a number in host memory, the lowest first; narrow integers are extended.
-static uint64_t word_of(const data::Value& number, uint32_t part) {
+uint64_t word_of(const data::Value& number, uint32_t part) {
   const std::byte* from = number.bytes->data() + 8 * size_t{part};
   const auto as = [&]<class T>(T value) {
     std::memcpy(&value, from, sizeof value);

@@ -27,10 +27,21 @@ double share_below(const Bounds& b, double number) {
   return std::clamp((number - least) / span, 0.0, 1.0);
 }
 
-double share_of_comparison(const Selecting& test, const Item& column) {
+// The whole number or the date that it compares with; none: it is no such, or only the run knows it.
+std::optional<int64_t> number_of(const Selecting& test, std::span<const ItemPtr> inputs) {
+  if (!test.value) return test.number;
+  const std::optional<data::Value>& value = inputs[*test.value]->host;
+  if (!value || value->size != 1 || !(hir::is_integer(value->type) || hir::is_calendar(value->type))) return std::nullopt;
+  return static_cast<int64_t>(word_of(*value, 0));
+}
+
+double share_of_comparison(const Selecting& test, std::span<const ItemPtr> inputs) {
+  const Item& column = *inputs[test.parameter];
   if (test.builtin == Builtin::eq) return share_of_equals(column);
-  if (column.domain || !column.bounds.known() || !test.number) return 1;
-  const double number = static_cast<double>(*test.number);
+  if (column.domain || !column.bounds.known()) return 1;
+  const std::optional<int64_t> with = number_of(test, inputs);
+  if (!with) return 1;
+  const double number = static_cast<double>(*with);
   switch (test.builtin) {
     case Builtin::lt: return share_below(column.bounds, number);
     case Builtin::leq: return share_below(column.bounds, number + 1);
@@ -44,7 +55,7 @@ double share_of_comparison(const Selecting& test, const Item& column) {
 double Run::share_of(const Selecting& test, std::span<const ItemPtr> inputs) {
   double share = 1;
   switch (test.kind) {
-    case Selecting::compares: return share_of_comparison(test, *inputs[test.parameter]);
+    case Selecting::compares: return share_of_comparison(test, inputs);
     case Selecting::any:
       share = 0;
       for (const Selecting& part : test.parts) share += share_of(part, inputs);

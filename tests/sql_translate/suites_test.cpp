@@ -14,8 +14,10 @@
 #include "assembler/isa/isa.h"
 #include "assembler/simulator/simulator.h"
 #include "libraries/base/system/files.h"
+#include "runtime/compiler/code_cache.h"
 #include "runtime/data/sources.h"
 #include "runtime/data/tables.h"
+#include "runtime/simulator/simulator_device.h"
 #include "ssb/source.h"
 #include "tests/queries/answers.h"
 #include "tests/sql_translate/translated.h"
@@ -287,6 +289,76 @@ void answers_alike(const std::vector<Query>& queries, double most) {
 
 TEST(Encodings, TpchAnswersAlikeAndMovesFewerBytes) { answers_alike(tpch_queries(), 0.85); }
 TEST(Encodings, SsbAnswersAlikeAndMovesFewerBytes) { answers_alike(ssb_queries(), 0.85); }
+
+// What a run over the source decides for a program of SQL, and what it answers. collected_rows: as rows are few here.
+struct Decided {
+  std::string told;
+  Rows rows;
+  uint64_t assembled_ns = 0;
+};
+Result<Decided> decided(const sql::Translation& t, const std::shared_ptr<data::Source>& source,
+                        runtime::CodeCache& code) {
+  const data::SourceTables tables(source);
+  SourceManager sources;
+  DiagnosticSink sink;
+  Timings timings;
+  ASSIGN_OR_RETURN(const auto device, runtime::open_simulator("sm_90"));
+  runtime::Engine engine(*device, tables, &code);
+  runtime::EngineOptions options;
+  options.collected_rows = 10'000;
+  Decided out;
+  runtime::CompileOptions compile_options;
+  compile_options.target = "sm_90";
+  compile_options.schema = &source->schema();
+  compile_options.numbers_as_parameters = true;
+  compile_options.code_cache = &code;
+  compile_options.forecast = [&](const runtime::Compiled& c) {
+    runtime::DataChoices choices;
+    runtime::Forecast found = engine.forecast(c, sources, options, tables, &choices);
+    for (const std::string& line : choices.kept) out.told += line + "\n";
+    return found;
+  };
+  ASSIGN_OR_RETURN(const runtime::Compiled compiled,
+                   runtime::compile(sources.add("query.hir", t.program), sources, compile_options, sink, timings));
+  ASSIGN_OR_RETURN(const auto plan, engine.plan(compiled, sources, options, timings));
+  ASSIGN_OR_RETURN(const std::vector<reference::Value> results, engine.run(*plan, timings));
+  out.rows = rows_of(t, results[0], 0.0);
+  out.assembled_ns = timings.exclusive_ns(Phase::select);
+  return out;
+}
+
+// How many rows are left follows from a query's own constants. Others on the same side of what is collected compile nothing.
+TEST(Collecting, FollowsFromTheConstantsOfAQuery) {
+  Suite suite{tpch::scheme, "", {}};
+  const auto opened = data::open_source({.data = "tpch:0.01"}, {&tpch::scheme, 1}, {.progress = false});
+  ASSERT_TRUE(opened.ok()) << opened.error().message;
+  suite.source = *opened;
+  const Result<sql::Translation> translated = translation_of({&suite, "q14"}, {});
+  ASSERT_TRUE(translated.ok()) << translated.error().message;
+  runtime::CodeCache code("");
+  struct Case {
+    const char* from;
+    bool collects, compiles;
+  };
+  for (const Case& c : {Case{"1995-09-01", true, true}, Case{"1995-08-01", true, false}, Case{"1992-01-01", false, true},
+                        Case{"1992-02-01", false, false}, Case{"1995-09-02", true, false}}) {
+    SCOPED_TRACE(c.from);
+    sql::Translation t = *translated;
+    const std::string before = "1995-09-01:date";
+    const size_t at = t.program.find(before);
+    ASSERT_NE(at, std::string::npos) << t.program;
+    t.program.replace(at, before.size(), std::string(c.from) + ":date");
+    const Result<Decided> got = decided(t, suite.source, code);
+    ASSERT_TRUE(got.ok()) << got.error().message;
+    EXPECT_EQ(got->told.find("warps collect them") != std::string::npos, c.collects) << got->told;
+    EXPECT_EQ(got->told.find("evaluated where they lie") != std::string::npos, !c.collects) << got->told;
+    EXPECT_EQ(got->assembled_ns > 0, c.compiles);
+    const Result<Rows> wanted = run_on_reference(t, suite.source->schema(), data::SourceTables(suite.source));
+    ASSERT_TRUE(wanted.ok()) << wanted.error().message;
+    EXPECT_EQ(difference(got->rows, *wanted, t.program), "");
+  }
+}
+
 std::string case_name(const ::testing::TestParamInfo<Query>& info) {
   std::string name = info.param.name;
   std::replace(name.begin(), name.end(), '.', '_');
