@@ -218,8 +218,9 @@ class Run {
   bool may_stand_apart(int64_t number) const;
   bool is_better_apart(const codegen::KernelCode::Sink& sink, const FoldInput& in) const;
   Result<void> fold_apart(int64_t number);
-  codegen::KernelEncodings forms_of(const Step& s, std::span<const ItemPtr> inputs, std::span<const ItemPtr> outputs,
-                                    std::span<const FoldWay> ways, std::vector<uint8_t> lookups) const;
+  codegen::KernelEncodings forms_of(const Step& s, uint64_t elements, std::span<const ItemPtr> inputs,
+                                    std::span<const ItemPtr> outputs, std::span<const FoldWay> ways,
+                                    std::vector<uint8_t> lookups) const;
   // Its results, as empty tables.
   Result<void> fold_tables(const codegen::KernelCode::Sink& sink, const hir::Function& f, FoldWay& way,
                            std::vector<ItemPtr>& outputs);
@@ -233,7 +234,8 @@ class Run {
   // --- selectivity.cpp ---
   // Which share of a kernel's elements may be left; 1 where nothing is known.
   static double share_of(const codegen::Selecting& test, std::span<const ItemPtr> inputs);
-  bool collects(const codegen::KernelCode& code, std::span<const ItemPtr> inputs) const;
+  // elements: of the geometry.
+  bool collects(const codegen::KernelCode& code, uint64_t elements, std::span<const ItemPtr> inputs) const;
 
   // --- forecast.cpp ---
   bool forecast_launch(const Step& s, Forecast& found, bool& sure);
@@ -245,7 +247,7 @@ class Run {
   DataChoices* choices_ = nullptr;  // what a forecast is to tell; null: nothing
   std::string place_of(const hir::Function& f, hir::Builtin builtin, size_t operand, std::span<const int64_t> numbers) const;
   void tell_fold(bool again, const hir::Function& f, int64_t number, const std::string& what);
-  void tell_collecting(const codegen::KernelCode& code, std::span<const ItemPtr> inputs);
+  void tell_collecting(const codegen::KernelCode& code, uint64_t elements, std::span<const ItemPtr> inputs);
   void tell_join(bool again, const hir::Function& f, const codegen::KernelCode::Lookup& lookup, const Item& column);
   void tell_filter(const hir::Function& f, size_t lookup, uint64_t rows, uint64_t elements);
   void expect_of_step(const Step& s, bool known, uint64_t most);

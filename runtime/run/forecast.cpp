@@ -116,13 +116,13 @@ void Run::tell_join(bool again, const hir::Function& f, const codegen::KernelCod
       .push_back(fmt::format("{}: {}", place_of(f, hir::Builtin::gpu_probe, 0, numbers), what));
 }
 
-void Run::tell_collecting(const codegen::KernelCode& code, std::span<const ItemPtr> inputs) {
+void Run::tell_collecting(const codegen::KernelCode& code, uint64_t elements, std::span<const ItemPtr> inputs) {
   if (!choices_ || !code.collected) return;
   const double share = share_of(*code.collected, inputs);
   choices_->kept.push_back(fmt::format(
       "{}: {} % of its rows are left by conditions, as bounds of columns tell: {}", code.name,
       std::max(1, static_cast<int>(100 * share + 0.5)),
-      collects(code, inputs)
+      collects(code, elements, inputs)
           ? std::string("warps collect them before the rest is evaluated")
           : fmt::format("evaluated where they lie; {} % or fewer, of {} rows or more, would be collected",
                         static_cast<int>(100 * plan_.options.most_collected + 0.5), plan_.options.collected_rows)));
@@ -434,7 +434,7 @@ bool Run::forecast_launch(const Step& s, Forecast& found, bool& sure) {
   }
   set_bounds(f, bounds, outputs);
   set_domains(plan_.kernels[s.kernel].texts, f, domains, outputs);
-  tell_collecting(code, inputs);
+  tell_collecting(code, elements, inputs);
   if (choices_) {
     std::vector<Expected> expected;
     double rows = 0;  // of the geometry
@@ -458,7 +458,7 @@ bool Run::forecast_launch(const Step& s, Forecast& found, bool& sure) {
         expected_[s.outputs[i]] = made[i];
       }
   }
-  codegen::KernelEncodings key = forms_of(s, inputs, outputs, ways, std::move(tables));
+  codegen::KernelEncodings key = forms_of(s, elements, inputs, outputs, ways, std::move(tables));
   if (codegen::KernelEncodings& first = found.forms[s.kernel]; first == codegen::KernelEncodings{})
     first = std::move(key);
   for (size_t i = 0; i < s.outputs.size(); ++i) assign(s.outputs[i], outputs[i]);

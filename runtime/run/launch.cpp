@@ -323,7 +323,7 @@ encodings::Stored form_of_result(const Item& v) {
 }  // namespace
 
 // How the elements of a launch lie; sets the forms of its results.
-codegen::KernelEncodings Run::forms_of(const Step& s, std::span<const ItemPtr> inputs,
+codegen::KernelEncodings Run::forms_of(const Step& s, uint64_t elements, std::span<const ItemPtr> inputs,
                                        std::span<const ItemPtr> outputs, std::span<const FoldWay> ways,
                                        std::vector<uint8_t> lookups) const {
   const codegen::KernelCode& code = plan_.compiled.code.kernels[s.kernel];
@@ -344,7 +344,7 @@ codegen::KernelEncodings Run::forms_of(const Step& s, std::span<const ItemPtr> i
       key.bounds.resize(std::max<size_t>(key.bounds.size(), k + 1));
       key.bounds[k] = 1;
     }
-  key.collects = collects(code, inputs);
+  key.collects = collects(code, elements, inputs);
   key.lookups = std::move(lookups);
   while (!key.lookups.empty() && key.lookups.back() == 0) key.lookups.pop_back();
   for (std::vector<encodings::Stored>* forms : {&key.parameters, &key.results})
@@ -541,7 +541,7 @@ Result<void> Run::launch(const Step& s) {
   }
   set_bounds(f, bounds, outputs);
   set_domains(state.texts, f, domains, outputs);
-  codegen::KernelEncodings forms = forms_of(s, inputs, outputs, ways, std::move(table_forms));
+  codegen::KernelEncodings forms = forms_of(s, g.elements, inputs, outputs, ways, std::move(table_forms));
   for (size_t i = 0; i < outputs.size(); ++i)
     if (!outputs[i]->data && !elements_of(*outputs[i]).data) RETURN_IF_ERROR(allocate_output(s, i, *outputs[i]));
   const uint32_t large_bytes =

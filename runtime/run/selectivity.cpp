@@ -80,10 +80,9 @@ double Run::share_of(const Selecting& test, std::span<const ItemPtr> inputs) {
   return share;
 }
 
-bool Run::collects(const codegen::KernelCode& code, std::span<const ItemPtr> inputs) const {
-  if (!code.collected || share_of(*code.collected, inputs) > plan_.options.most_collected) return false;
-  return std::any_of(inputs.begin(), inputs.end(),
-                     [&](const ItemPtr& v) { return v->capacity >= plan_.options.collected_rows; });
+bool Run::collects(const codegen::KernelCode& code, uint64_t elements, std::span<const ItemPtr> inputs) const {
+  return code.collected && elements >= plan_.options.collected_rows &&
+         share_of(*code.collected, inputs) <= plan_.options.most_collected;
 }
 
 }  // namespace rndn::runtime

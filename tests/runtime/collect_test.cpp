@@ -42,6 +42,7 @@ struct How {
   const char* target = "sm_90";
   EngineOptions engine = {.measure_kernels = false};
   int runs = 1;
+  bool numbers_as_parameters = false;
 };
 
 Result<Ran> run_so(const std::string& text, const reference::Tables& tables, const How& how) {
@@ -51,6 +52,7 @@ Result<Ran> run_so(const std::string& text, const reference::Tables& tables, con
   CompileOptions options;
   options.target = how.target;
   options.verify_passes = true;
+  options.numbers_as_parameters = how.numbers_as_parameters;
   auto compiled = compile(sources.add("t.hir", text), sources, options, sink, timings);
   if (!compiled) return input_error("{}{}", compiled.error().message, render(sink, sources));
   sim::Options checks;
@@ -298,6 +300,69 @@ TEST(Collect, TakesFewerInstructionsWhereFewAreLeft) {
       EXPECT_LT(3 * few->instructions, 2 * few_before->instructions);
       EXPECT_EQ(many->instructions, many_before->instructions);  // half of the rows: the same code
     }
+  }
+}
+
+// f: `rows` rows, c below 100, its own column of bounds; k: rows of d, of which there are 100.
+struct Gathered {
+  std::vector<int64_t> c, v, k;
+  explicit Gathered(int64_t rows) {
+    for (int64_t i = 0; i < rows; ++i) c.push_back(i * 7919 % 100), v.push_back(i % 1000 - 500), k.push_back(i * 31 % 100);
+  }
+  void put(MadeTables& made) const {
+    made.put("f", "c", BasicType::i32, c);
+    made.put("f", "v", BasicType::i64, v);
+    made.put("f", "k", BasicType::i64, k);
+    std::vector<int64_t> x;
+    for (int64_t i = 0; i < 100; ++i) x.push_back(i * i % 97);
+    made.put("d", "x", BasicType::i64, x);
+  }
+  static std::string program(int64_t below, const std::string& lines, const std::vector<std::string>& results) {
+    return collect_test::program(load("f", "c", "i32") + load("f", "v", "i64") + load("f", "k", "i64") +
+                                     load("d", "x", "i64") + fmt::format("  m:? = @lt(f_c, {}:i32);\n", below) + lines,
+                                 results);
+  }
+};
+
+constexpr const char* gather_behind =
+    "  sk:? = @compress(m, f_k);\n  sv:? = @compress(m, f_v);\n  g:? = @index(d_x, sk);\n  t:? = @mul(g, sv);\n";
+
+// How many rows there are is how many the kernel walks over, not how many a table has that it only asks.
+TEST(Collect, RowsThatAreOnlyAskedDoNotCount) {
+  const Gathered data(3000);
+  MadeTables tables;
+  data.put(tables);
+  tables.put("d", "x", BasicType::i64, std::vector<int64_t>(20'000, 3));
+  const std::string code = Gathered::program(10, std::string(gather_behind) + "  q:? = @sum(t);\n", {"q"});
+  std::vector<uint64_t> instructions;
+  for (uint64_t rows : {uint64_t{3000}, uint64_t{3001}, UINT64_MAX}) {
+    How how{.engine = always(false)};
+    how.engine.collected_rows = rows;
+    const auto ran = run_so(code, tables, how);
+    ASSERT_TRUE(ran.ok()) << ran.error().message;
+    EXPECT_EQ(ran->result, *run_on_reference(code, tables));
+    instructions.push_back(ran->instructions);
+  }
+  EXPECT_NE(instructions[0], instructions[2]);
+  EXPECT_EQ(instructions[1], instructions[2]);
+}
+
+// A number of the program that kernels get as a parameter is known where the choice is made.
+TEST(Collect, NumbersInParametersTellHowManyAreLeft) {
+  const Gathered data(9000);
+  MadeTables tables;
+  data.put(tables);
+  for (int64_t below : {10, 60}) {
+    const std::string code = Gathered::program(below, std::string(gather_behind) + "  q:? = @sum(t);\n", {"q"});
+    How how{.numbers_as_parameters = true};
+    how.engine.collected_rows = 1000;
+    const auto ran = run_so(code, tables, how);
+    how.engine.collected_rows = UINT64_MAX;
+    const auto before = run_so(code, tables, how);
+    ASSERT_TRUE(ran && before);
+    EXPECT_EQ(ran->result, *run_on_reference(code, tables));
+    EXPECT_EQ(ran->result, before->result);
+    EXPECT_EQ(ran->instructions == before->instructions, below == 60);
   }
 }
 
