@@ -7,6 +7,8 @@
 #include <array>
 #include <bit>
 #include <cstdlib>
+#include <cstring>
+#include <limits>
 #include <random>
 
 #include "runtime/engine.h"
@@ -23,14 +25,26 @@ using rndn::test::MadeTables;
 
 class CountingDevice final : public runtime::test::ForwardingDevice {
  public:
-  using ForwardingDevice::ForwardingDevice;
+  // one_block: no more than one is resident, and takes all tiles.
+  CountingDevice(device::Device& to, bool one_block) : ForwardingDevice(to), info_(to.info()), one_block_(one_block) {
+    if (one_block) info_.multiprocessors = 1;
+  }
   uint64_t instructions = 0;  // of warps, in all launches
+  const device::Info& info() const override { return info_; }
+  Result<uint32_t> blocks_per_multiprocessor(device::KernelHandle k, uint32_t block, uint32_t shared) override {
+    if (one_block_) return 1;
+    return to_.blocks_per_multiprocessor(k, block, shared);
+  }
   Result<void> launch(device::KernelHandle k, device::Dim3 grid, device::Dim3 block, uint32_t shared,
                       std::span<const std::byte> parameters) override {
     RETURN_IF_ERROR(to_.launch(k, grid, block, shared, parameters));
     instructions += to_.last_launch().warp_instructions;
     return {};
   }
+
+ private:
+  device::Info info_;
+  bool one_block_;
 };
 
 struct Ran {
@@ -42,6 +56,7 @@ struct How {
   const char* target = "sm_90";
   EngineOptions engine = {.measure_kernels = false};
   int runs = 1;
+  bool one_block = false;
   bool numbers_as_parameters = false;
 };
 
@@ -58,7 +73,7 @@ Result<Ran> run_so(const std::string& text, const reference::Tables& tables, con
   sim::Options checks;
   checks.check_memory = checks.check_uninitialised = checks.check_hazards = checks.check_races = true;
   ASSIGN_OR_RETURN(const auto simulator, open_simulator(how.target, checks));
-  CountingDevice device(*simulator);
+  CountingDevice device(*simulator, how.one_block);
   Engine engine(device, tables, nullptr);
   EngineOptions engine_options = how.engine;
   engine_options.allow_fallback = false;
@@ -106,12 +121,6 @@ EngineOptions always(bool folds_apart) {
   return options;
 }
 
-EngineOptions never(bool folds_apart) {
-  EngineOptions options = always(folds_apart);
-  options.collected_rows = UINT64_MAX;
-  return options;
-}
-
 // Facts: c0 and c1 for conditions, v and w to be taken, k (and k2) to be joined with a dimension d, whose keys are all different.
 TEST(Collect, RandomStars) {
   const char* seeds = std::getenv("RNDN_RANDOM_SEEDS");
@@ -124,10 +133,15 @@ TEST(Collect, RandomStars) {
     const auto any = [&](uint64_t n) { return random() % n; };
     const uint64_t rows = any(3) ? rows_of[5 + any(4)] : rows_of[any(5)], keys = 1 + any(900);
     MadeTables tables;
-    std::vector<int64_t> c0, c1, v, w, k, k2, dk, dk2, dx, dy;
-    const bool clustered = any(2);
+    std::vector<int64_t> c0, c1, v, w, u, k, k2, dk, dk2, dx, dy;
+    std::string there;  // of c2
+    const uint64_t clustered = any(3);
     for (uint64_t i = 0; i < rows; ++i) {
-      c0.push_back(clustered ? static_cast<int64_t>(i / 64 % 100) : static_cast<int64_t>(any(100)));
+      // Clustered over the vectors that have bounds, over parts of them, or not at all.
+      c0.push_back(static_cast<int64_t>(clustered == 2 ? 11 * (i / 1024) % 100 : clustered ? i / 64 % 100 : any(100)));
+      constexpr double odd[] = {std::numeric_limits<double>::quiet_NaN(), std::numeric_limits<double>::infinity(), -0.0};
+      u.push_back(std::bit_cast<int64_t>(any(6) ? static_cast<double>(any(100)) / 3 : odd[any(3)]));
+      there.push_back(any(4) != 0);
       c1.push_back(static_cast<int64_t>(any(10)));
       v.push_back(static_cast<int64_t>(any(2000)) - 1000);
       w.push_back(std::bit_cast<int64_t>(static_cast<double>(static_cast<int64_t>(any(20000))) / 7));
@@ -164,6 +178,12 @@ TEST(Collect, RandomStars) {
     }
     tables.put("f", "v", BasicType::i64, v);
     tables.put("f", "w", BasicType::f64, w);
+    tables.put("f", "u", BasicType::f64, u);
+    data::Column c2 = data::make_column(BasicType::i64, rows);
+    for (uint64_t i = 0; i < rows; ++i)
+      if (const int64_t x = there[i] ? c1[i] : 0; rows) std::memcpy(c2.data->data() + 8 * i, &x, 8);
+    c2.validity = std::make_shared<data::Bytes>(data::Bytes::of(std::move(there)));
+    tables.put("f", "c2", std::move(c2));
     tables.put("f", "k", BasicType::i32, k);
     tables.put("f", "k2", BasicType::i32, k2);
     tables.put("d", "k", BasicType::i32, dk);
@@ -187,6 +207,20 @@ TEST(Collect, RandomStars) {
           "  m3:? = @eq(f_c1, {});\n  m4:? = @eq(f_c1, {});\n  m5:? = @or(m3, m4);\n  m6:? = @and(m2, m5);\n",
           equal(one), equal(other));
       mask = "m6";
+    }
+    if (any(3) == 0) {
+      lines += load("f", "u", "f64") +
+               fmt::format("  n0:? = @lt(f_u, {}:f64);\n  n1:? = @gt(f_u, {}:f64);\n  n2:? = @or(n0, n1);\n  n3:? = "
+                           "@and({}, n2);\n",
+                           any(20), any(40), mask);
+      mask = "n3";
+    }
+    if (any(3) == 0) {
+      lines += load("f", "c2", "i64") +
+               fmt::format("  o0:bool = check_cast(@column_valid(f, `c2:sym), bool);\n  o1:? = @lt(f_c2, {}:i64);\n  o2:? "
+                           "= @and(o0, o1);\n  o3:? = @and({}, o2);\n",
+                           any(12), mask);
+      mask = "o3";
     }
     for (const char* c : {"v", "w", "k", "k2"}) lines += fmt::format("  s{0}:? = @compress({1}, f_{0});\n", c, mask);
     lines += two ? "  x:? = @list(d_k, d_k2);\n  y:? = @list(sk, sk2);\n  p:? = @join_index(@eq, @eq, x, y);\n"
@@ -235,12 +269,16 @@ TEST(Collect, RandomStars) {
     const bool apart = any(2);
     How how{.target = targets[seed % std::size(targets)],
             .engine = always(apart),
-            .runs = seed % 8 ? 1 : 4};  // the last is a graph
+            .runs = seed % 8 ? 1 : 4,  // the last is a graph
+            .one_block = any(2) == 0,
+            .numbers_as_parameters = any(2) == 0};
+    if (any(2)) how.engine.bounded_rows = 0;
+    if (any(3) == 0) how.engine.encode = Encode::packed;
     const auto ran = run_so(code, tables, how);
     ASSERT_TRUE(ran) << "seed " << seed << ": " << ran.error().message << code;
     ASSERT_EQ(ran->result, *expected) << "seed " << seed << " on " << how.target << ", " << rows << " rows\n" << code;
     if (rows < 5000 || width > 20 || how.runs > 1) continue;
-    how.engine = never(apart);
+    how.engine.collected_rows = UINT64_MAX;
     const auto before = run_so(code, tables, how);
     ASSERT_TRUE(before) << before.error().message;
     ASSERT_EQ(before->result, *expected);
@@ -326,6 +364,74 @@ struct Gathered {
 
 constexpr const char* gather_behind =
     "  sk:? = @compress(m, f_k);\n  sv:? = @compress(m, f_v);\n  g:? = @index(d_x, sk);\n  t:? = @mul(g, sv);\n";
+constexpr const char* gather_before =
+    "  h:? = @index(d_x, f_k);\n  g:? = @compress(m, h);\n  sv:? = @compress(m, f_v);\n  t:? = @mul(g, sv);\n";
+
+// One block takes ten tiles: what a warp does not take of one is taken with the next, and the last ones at the end.
+TEST(Collect, WhatIsLeftOfATileIsTakenWithTheNext) {
+  const Gathered data(20'000 + 77);
+  MadeTables tables;
+  data.put(tables);
+  for (const auto& [end, results] : {std::pair<std::string, std::vector<std::string>>{"  q:? = @sum(t);\n", {"q"}},
+                                     {"  z:? = @gt(g, 40:i64);\n  y:? = @compress(z, t);\n", {"y"}}})
+    for (int64_t below : {0, 1, 10, 50, 100}) {
+      SCOPED_TRACE(fmt::format("{} %\n{}", below, end));
+      const std::string code = Gathered::program(below, gather_behind + end, results);
+      How how{.engine = always(false), .one_block = true};
+      const auto ran = run_so(code, tables, how);
+      how.engine.collected_rows = UINT64_MAX;
+      const auto before = run_so(code, tables, how);
+      ASSERT_TRUE(ran && before);
+      EXPECT_EQ(ran->result, *run_on_reference(code, tables));
+      EXPECT_NE(ran->instructions, before->instructions);  // it is other code
+    }
+}
+
+// A place that is out of range counts where the program reads it: for all rows, or for those that are left.
+TEST(Collect, ErrorsAreThoseOfRowsThatAreLeft) {
+  for (const char* target : {"sm_61", "sm_90"})
+    for (bool one_block : {false, true}) {
+      How how{.target = target, .engine = always(false), .one_block = one_block};
+      const auto run = [&](const Gathered& data, const char* lines) {
+        MadeTables tables;
+        data.put(tables);
+        return run_so(Gathered::program(10, std::string(lines) + "  q:? = @sum(t);\n", {"q"}), tables, how);
+      };
+      const auto fails = [&](const Gathered& data, const char* lines) {
+        const auto ran = run(data, lines);
+        ASSERT_FALSE(ran.ok()) << ran->result;
+        MadeTables tables;
+        data.put(tables);
+        const auto wanted =
+            run_on_reference(Gathered::program(10, std::string(lines) + "  q:? = @sum(t);\n", {"q"}), tables);
+        ASSERT_FALSE(wanted.ok());
+        EXPECT_EQ(ran.error().message, wanted.error().message);
+      };
+      Gathered data(9000);
+      const auto with = run(data, gather_behind);
+      ASSERT_TRUE(with.ok()) << with.error().message;
+      how.engine.collected_rows = UINT64_MAX;
+      const auto without = run(data, gather_behind);
+      how.engine.collected_rows = 0;
+      ASSERT_TRUE(without.ok());
+      EXPECT_NE(with->instructions, without->instructions);  // it collects
+      // Of a row that the condition excludes.
+      const auto out = static_cast<size_t>(std::find(data.c.begin() + 4000, data.c.end(), 50) - data.c.begin());
+      data.k[out] = 100;
+      fails(data, gather_before);
+      const auto left = run(data, gather_behind);
+      ASSERT_TRUE(left.ok()) << left.error().message;
+      EXPECT_EQ(left->result, with->result);
+      // Of the last row that is left, which is taken when nothing comes any more.
+      data.k[out] = 1;
+      size_t last = data.c.size();
+      while (data.c[--last] >= 10) continue;
+      data.k[last] = 100;
+      fails(data, gather_behind);
+      data.k[last] = -1;
+      fails(data, gather_behind);
+    }
+}
 
 // How many rows there are is how many the kernel walks over, not how many a table has that it only asks.
 TEST(Collect, RowsThatAreOnlyAskedDoNotCount) {
