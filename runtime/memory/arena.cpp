@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "libraries/base/system/cancel.h"
 #include "runtime/memory/result_memory.h"
 
 namespace rndn::runtime {
@@ -135,13 +136,15 @@ Result<BufferPtr> Arena::send(const void* from, uint64_t bytes) {
     ASSIGN_OR_RETURN(const device::Event used, streams->record_event(device::Stream::work));
     RETURN_IF_ERROR(streams->wait_event(device::Stream::copies, used));
   }
-  const Result<void> sent = streams->send(buffer->address, from, bytes);
-  const Result<device::Event> arrival = sent ? streams->record_event(device::Stream::copies) : sent.error();
-  if (!arrival) {
-    buffer->owner = nullptr;  // a copy may still come: nobody else gets this memory
-    return arrival.error();
-  }
-  buffer->arrival = *arrival;
+  // When it fails, or the work is cancelled, pieces of the copy may be on their way: whoever has the memory next waits for them, too.
+  const Result<void> sent = errors_of([&] { return streams->send(buffer->address, from, bytes); });
+  const Result<device::Event> arrival = streams->record_event(device::Stream::copies);
+  if (arrival)
+    buffer->arrival = *arrival;
+  else
+    buffer->owner = nullptr;  // nobody else gets it
+  if (!sent) return sent.error();
+  if (!arrival) return arrival.error();
   return buffer;
 }
 

@@ -210,6 +210,54 @@ TEST(Streams, PagesThatRestAreNotWaitedFor) {
   EXPECT_EQ(expect_right(scenario(true)), 2u) << "one for each copy, none for the work before";
 }
 
+// A device on which the work is cancelled when half of a large copy beside it is queued, as pieces of staged ones are.
+class CancelledSends final : public test::ForwardingDevice, public device::Streams {
+ public:
+  explicit CancelledSends(StreamsDevice& to) : ForwardingDevice(to), streams_(to) {}
+  bool is_cancelled = false;
+  Result<void> send(device::Address to, const void* from, uint64_t bytes) override {
+    if (!is_cancelled || bytes < 10000) return streams_.send(to, from, bytes);
+    EXPECT_TRUE(streams_.send(to, from, bytes / 2));
+    throw Cancelled{Error{Fault::interrupted, "cancelled"}.as(Cause::cancelled)};
+  }
+  Result<device::Event> record_event(device::Stream stream) override { return streams_.record_event(stream); }
+  Result<void> wait_event(device::Stream stream, device::Event event) override { return streams_.wait_event(stream, event); }
+
+ private:
+  StreamsDevice& streams_;
+};
+
+// Pieces of a copy that was broken off come before whoever has the memory next, whether all work has been waited for since or not.
+TEST(Streams, WhoeverHasTheMemoryNextWaitsForACancelledCopy) {
+  for (const bool rests : {false, true}) {
+    const Scenario run = [&](StreamsDevice& streams) {
+      CancelledSends device(streams);
+      DeviceMemory memory(device);
+      Arena arena(memory, {});
+      const std::vector<uint32_t> sent = numbers(1);
+      const uint64_t bytes = sent.size() * sizeof(uint32_t);
+      const device::Address place = (*arena.allocate(bytes))->address;
+      device.is_cancelled = true;
+      const Result<BufferPtr> gone = errors_of([&] { return arena.send(sent.data(), bytes); });
+      EXPECT_FALSE(gone);
+      EXPECT_EQ(gone.error().cause, Cause::cancelled);
+      EXPECT_EQ(arena.in_use(), 0u);
+      if (rests) {
+        EXPECT_TRUE(device.synchronize());
+        arena.rest();
+      }
+      const BufferPtr next = *arena.allocate(bytes), read = *arena.allocate(bytes);
+      EXPECT_EQ(next->address, place);
+      EXPECT_TRUE(device.fill(next->address, 7, bytes));
+      EXPECT_TRUE(device.copy(read->address, next->address, bytes));
+      std::vector<uint32_t> got(sent.size());
+      EXPECT_TRUE(device.copy_to_host(got.data(), read->address, bytes));
+      return got == std::vector<uint32_t>(sent.size(), 0x07070707);
+    };
+    expect_right(run);
+  }
+}
+
 // --- Pinned memory
 
 std::shared_ptr<data::Bytes> shared_bytes(const std::vector<uint32_t>& v) {
@@ -457,6 +505,55 @@ TEST_F(Programs, PinnedColumnsGoBeforeTheirFirstUse) {
       EXPECT_EQ(sends_first == "ss", !cache && run >= 2) << device.noted << ", run " << run;
     }
   }
+}
+
+// A run whose work is cancelled in the middle of a column that is sent; then one that makes something of another column in the same memory.
+TEST_F(Programs, AfterACancelledSendMemoryIsUsedAgain) {
+  std::vector<int64_t> few(20000), wide(30000);
+  for (size_t i = 0; i < few.size(); ++i) few[i] = static_cast<int64_t>(i * 7919 % 1000);
+  for (size_t i = 0; i < wide.size(); ++i) wide[i] = static_cast<int64_t>(i * 0x9e3779b97f4a7c15 >> 8);
+  tables_.put("t", "a", hir::BasicType::i64, few);
+  tables_.put("u", "b", hir::BasicType::i64, wide);
+  const std::string a = "t:? = @load_table(`t:sym); a:i64 = check_cast(@column_value(t, `a:sym), i64); ";
+  const std::string b = "u:? = @load_table(`u:sym); b:i64 = check_cast(@column_value(u, `b:sym), i64); ";
+  const std::string bodies[] = {a + "r:? = @sum(a); l:? = @list(r); o:? = @table(`r:sym, l); return o;",
+                                b + "r:? = @sum(b); l:? = @list(r); o:? = @table(`r:sym, l); return o;",
+                                a + "n:? = @order(a, 1:bool); l:? = @list(n); o:? = @table(`r:sym, l); return o;"};
+  Compiled compiled[3];
+  std::string right[3];
+  for (size_t k = 0; k < 3; ++k) {
+    ASSERT_NO_FATAL_FAILURE(compile_body(bodies[k]));
+    compiled[k] = std::move(compiled_);
+    right[k] = right_;
+  }
+  for (const bool cache : {true, false})
+    for (const StreamOrder& order : {StreamOrder{.policy = StreamOrder::work_first}, StreamOrder{.policy = StreamOrder::copies_first},
+                                     StreamOrder{.policy = StreamOrder::random, .seed = 3}}) {
+      SCOPED_TRACE(fmt::format("cache {}, policy {}", cache, static_cast<int>(order.policy)));
+      auto simulator = open_simulator("sm_86");
+      StreamsDevice streams(**simulator, order);
+      CancelledSends device(streams);
+      Engine engine(device, tables_);
+      Timings timings;
+      std::unique_ptr<Engine::Plan> plans[3];
+      for (size_t k = 0; k < 3; ++k) {
+        auto plan = engine.plan(compiled[k], sources_, {.measure_kernels = false, .cache = cache}, timings);
+        ASSERT_TRUE(plan) << plan.error().message;
+        plans[k] = *std::move(plan);
+      }
+      const auto is_right = [&](size_t k) {
+        auto got = engine.run(*plans[k], timings);
+        return got && *print_result(*got, Format::csv) == right[k];
+      };
+      EXPECT_TRUE(is_right(0));
+      device.is_cancelled = true;
+      const auto got = engine.run(*plans[1], timings);
+      ASSERT_FALSE(got);
+      EXPECT_EQ(got.error().cause, Cause::cancelled);
+      device.is_cancelled = false;
+      EXPECT_TRUE(is_right(2));
+      EXPECT_TRUE(is_right(1));
+    }
 }
 
 // Texts without a dictionary, where they lie and their bytes: beside the work, counted, pinned when they are sent again.
