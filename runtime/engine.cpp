@@ -62,10 +62,14 @@ Result<operators::Operators*> Engine::State::operators_for(const operators::Opti
 }
 
 bool Engine::State::evict() {
-  ++evictions;
-  if (buffers.trim()) return true;
+  const bool any = evict_one();
+  evictions += any;
+  return any;
+}
+
+bool Engine::State::evict_one() {
+  if (buffers.trim() || kept.trim()) return true;
   const bool all = spared_after == UINT64_MAX;
-  if (all && kept.trim()) return true;
   if (all && !ahead.empty()) {
     ahead.erase(ahead.begin());
     return true;

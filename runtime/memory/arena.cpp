@@ -16,6 +16,12 @@ constexpr uint64_t pages_of_limit = 64;         // such a page has at most this 
 uint64_t rounded(uint64_t bytes) { return (std::max<uint64_t>(bytes, 1) + 255) / 256 * 256; }
 }  // namespace
 
+uint64_t DeviceMemory::room() const {
+  const ResultMemory* const results = ResultMemory::current();
+  const uint64_t most = std::min(limit_, device_.info().memory_bytes), taken = in_use_ + (results ? results->bytes() : 0);
+  return most - std::min(most, taken);
+}
+
 Result<Address> DeviceMemory::allocate(uint64_t bytes) {
   ResultMemory* const results = ResultMemory::current();  // which take their part of the device
   while (true) {
@@ -29,7 +35,7 @@ Result<Address> DeviceMemory::allocate(uint64_t bytes) {
       return *made;
     }
     if (made.error().cause != Cause::device_full) return made.error();
-    if (!(evict && evict()) && !(results && results->give_up()))
+    if (!(evict && evict()) && !(results && !spares_results && results->give_up()))
       return world_error("{} more bytes do not fit on {}: {} of its {} bytes are in use by this program ({})", bytes,
                          device_.info().name, in_use_, device_.info().memory_bytes, made.error().message)
           .as(Cause::device_full);

@@ -38,6 +38,9 @@ class DeviceMemory {
   // The most bytes that are taken under a limit where fewer may turn out to be needed.
   uint64_t most_unknown() const { return limit_ / 10; }
   bool limits_unknown(uint64_t bytes) const { return bytes > most_unknown(); }
+  // Of the limit, or of the device, that neither this memory nor results have.
+  uint64_t room() const;
+  bool spares_results = false;  // no result gives its memory up for what is allocated
   std::function<bool()> evict;                 // frees one thing that can be made again; false: there is nothing
 
  private:

@@ -69,7 +69,7 @@ class Run {
   bool recording_ = false;
   std::vector<BufferPtr> held_;  // by a graph
   std::vector<DomainPtr> held_domains_;
-  uint64_t spared_after_ = 0;  // Engine::State::spared_after where bounds of vectors are sent
+  uint64_t spared_after_ = 0;  // Engine::State::Sparing where bounds of vectors are sent
   Result<void> load_table(const Step& s);
   Result<void> column_part(const Step& s);
   Result<ItemPtr> file_column(std::shared_ptr<const data::FileColumn> at, std::optional<hir::BasicType> as);
@@ -119,6 +119,7 @@ class Run {
   const VectorBounds* bounds_of_vectors(const Item& v) const;  // null: there are none
   // None: there is no room, but for what is used now or was in the run before.
   Result<BufferPtr> bounds_to_device(Item& v);
+  uint64_t room_for_bounds() const;  // bytes that they may have
   Result<ItemPtr> plain(const ItemPtr& v);
   Result<void> size_to_device(Item& v);
   Result<device::Address> size_slot(uint64_t size);

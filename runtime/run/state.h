@@ -146,8 +146,24 @@ struct Engine::State {
   void send_ahead(const data::Column& column, Encode as);
   BufferPtr take_ahead(const std::shared_ptr<data::Bytes>& bytes);  // null: it is not there
   uint64_t clock = 0;
-  uint64_t spared_after =
-      UINT64_MAX;  // evict() leaves columns that have been used since this time of `clock`, and what belongs to columns
+  // While it lives, what is allocated takes no memory from columns that have been used since a time of `clock`, from what belongs to columns, or from
+  // results.
+  class Sparing {
+   public:
+    Sparing(State& state, uint64_t after) : state_(state) {
+      state_.spared_after = after;
+      state_.memory.spares_results = true;
+    }
+    ~Sparing() {
+      state_.spared_after = UINT64_MAX;
+      state_.memory.spares_results = false;
+    }
+    Sparing(const Sparing&) = delete;
+
+   private:
+    State& state_;
+  };
+  uint64_t spared_after = UINT64_MAX;  // the time of Sparing; UINT64_MAX: there is none
   std::vector<OperatorSet> operators;
   std::map<std::string, uint32_t, std::less<>> library_instructions;  // per kernel of the library
   CodeCache* code_cache = nullptr;
@@ -159,6 +175,7 @@ struct Engine::State {
   Result<operators::Operators*> operators_for(const operators::Options& options);
   // Takes the device data of the column that was used longest ago from it, or strings of a domain; false: there are none.
   bool evict();
+  bool evict_one();
   // Columns that lie in bits on the device lie so on the host, too, and nowhere else.
   void keep_forms_alone();
   // A column that is no more, and what was made of its texts.
@@ -202,7 +219,7 @@ struct Engine::Plan::State {
   std::vector<BufferPtr> size_pages;
   BufferPtr size_page;  // the last of them
   uint64_t sizes_in_page = 0;
-  bool bounds_fit = true;       // false: the device had no room for bounds of vectors, and runs go without
+  uint64_t bounds_least = 0;    // bytes of room with which runs take bounds of vectors: more than where there was none for them
   uint64_t began = UINT64_MAX;  // Engine::State::clock when the last run began; none: UINT64_MAX
   // From the third run on a graph runs, where the host has nothing to decide before the results.
   uint64_t runs = 0;             // that ended well

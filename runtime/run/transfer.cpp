@@ -336,14 +336,20 @@ const VectorBounds* Run::bounds_of_vectors(const Item& v) const {
   return found.bytes ? &found : nullptr;
 }
 
+uint64_t Run::room_for_bounds() const {
+  uint64_t room = engine_.memory.room() + engine_.kept.unused();
+  for (const Engine::State::Uploaded& u : engine_.uploaded)  // those that are not spared
+    if (u.last_use <= spared_after_ && u.item->data_buffer) room += u.item->data_buffer->bytes;
+  return room;
+}
+
 Result<BufferPtr> Run::bounds_to_device(Item& v) {
   if (!v.vector_bounds) {
     const VectorBounds* bounds = bounds_of_vectors(v);
     CHECK(bounds, "the code for it was asked for");
     auto scope = timings_.measure(Phase::transfer, "to device");
-    engine_.spared_after = spared_after_;
+    const Engine::State::Sparing sparing(engine_, spared_after_);
     auto sent = arena_of(v).send(bounds->bytes->data(), bounds->bytes->size());
-    engine_.spared_after = UINT64_MAX;
     if (!sent && sent.error().cause == Cause::device_full) return BufferPtr{};
     if (!sent) return sent.error();
     v.vector_bounds = *std::move(sent);

@@ -61,6 +61,7 @@ struct How {
   int runs = 1;
   CodeCache* code = nullptr;
   uint64_t limit = UINT64_MAX;  // of device memory
+  std::optional<uint64_t> last_limit;  // in the last run
 };
 
 Result<Ran> run_so(const std::string& text, const reference::Tables& tables, const How& how) {
@@ -86,6 +87,7 @@ Result<Ran> run_so(const std::string& text, const reference::Tables& tables, con
   Ran ran;
   for (int run = 0; run < how.runs; ++run) {
     device.counters = {};
+    if (how.last_limit && run + 1 == how.runs) engine.limit_memory(*how.last_limit);
     ASSIGN_OR_RETURN(const auto results, engine.run(*plan, timings));
     ASSIGN_OR_RETURN(std::string shown, print_result(results, Format::json));
     if (run && shown != ran.result) return input_error("run {} gives something else", run);
@@ -467,8 +469,8 @@ TEST(Skips, WhereBoundsHaveNoRoomNothingIsSkipped) {
                                    {"r", "q"});
   const auto expected = run_on_reference(text, tables);
   ASSERT_TRUE(expected);
-  const auto run = [&](bool skips, uint64_t limit, int runs) {
-    How how{.runs = runs, .limit = limit};
+  const auto run = [&](bool skips, uint64_t limit, int runs, std::optional<uint64_t> last = {}) {
+    How how{.runs = runs, .limit = limit, .last_limit = last};
     if (!skips) how.engine.bounded_rows = UINT64_MAX;
     const auto ran = run_so(text, tables, how);
     EXPECT_TRUE(ran) << ran.error().message;
@@ -490,6 +492,12 @@ TEST(Skips, WhereBoundsHaveNoRoomNothingIsSkipped) {
   EXPECT_LT(tight.column_bytes, with.column_bytes) << "no column is sent twice";
   EXPECT_EQ(loose.counters.load_sectors, with.counters.load_sectors);
   EXPECT_EQ(loose.column_bytes, with.column_bytes);
+  // Once there is room they are taken, and not before.
+  const Ran later = run(true, least, 4, least + (8 << 10)), still = run(true, least, 4, least);
+  EXPECT_EQ(later.counters.load_sectors, with.counters.load_sectors);
+  EXPECT_EQ(later.column_bytes, with.column_bytes) << "no column is sent twice";
+  EXPECT_EQ(still.counters.load_sectors, without.counters.load_sectors);
+  EXPECT_EQ(still.column_bytes, tight.column_bytes);
 }
 
 // --- The bounds ---
