@@ -238,9 +238,9 @@ uint64_t Engine::columns_encoded() const { return state_->forms.encoded(); }
 uint64_t Engine::column_bytes() const { return state_->column_bytes; }
 uint64_t Engine::pinned_column_bytes() const { return state_->pinned_column_bytes; }
 
-Result<BufferPtr> Engine::State::send(const std::shared_ptr<const data::Bytes>& bytes, uint64_t size) {
-  PinnedBytes::Source source;
-  {
+Result<BufferPtr> Engine::State::send(const std::shared_ptr<const data::Bytes>& bytes, uint64_t size, bool pins) {
+  PinnedBytes::Source source{.from = bytes ? bytes->data() : nullptr};
+  if (pins) {
     auto scope = timings ? timings->measure(Phase::data, "pinned memory") : Timings::Scope(nullptr);
     source = pinned.of(bytes, pool);
   }

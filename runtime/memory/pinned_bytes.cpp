@@ -6,6 +6,7 @@
 #include <cstring>
 #include <fstream>
 #include <string>
+#include <string_view>
 
 #include "libraries/base/system/cancel.h"
 #include "runtime/device/streams.h"
@@ -23,15 +24,34 @@ uint64_t memory_of_host() {
   return most;
 }
 
-uint64_t memory_available() {
-  std::ifstream file("/proc/meminfo");
+// The number behind `name`; UINT64_MAX: there is none.
+uint64_t number_in(const std::string& file, std::string_view name) {
+  std::ifstream in(file);
   std::string word;
-  while (file >> word)
-    if (uint64_t kib; word == "MemAvailable:" && file >> kib) return kib << 10;
+  while (in >> word)
+    if (uint64_t number; word == name && in >> number) return number;
   return UINT64_MAX;
 }
 
 }  // namespace
+
+uint64_t memory_available(const std::string& root) {
+  const uint64_t kib = number_in(root + "/proc/meminfo", "MemAvailable:");
+  uint64_t most = kib == UINT64_MAX ? kib : kib << 10;
+  struct Group {
+    const char *limit, *used, *parts;
+  };
+  const std::string groups = root + "/sys/fs/cgroup/";
+  for (const Group& g : {Group{"memory.max", "memory.current", "memory.stat"},
+                         Group{"memory/memory.limit_in_bytes", "memory/memory.usage_in_bytes", "memory/memory.stat"}}) {
+    uint64_t limit, used;
+    if (!(std::ifstream(groups + g.limit) >> limit) || !(std::ifstream(groups + g.used) >> used)) continue;
+    for (const char* part : {"inactive_file", "active_file"})  // pages of files go back when others need them
+      if (const uint64_t bytes = number_in(groups + g.parts, part); bytes != UINT64_MAX) used -= std::min(used, bytes);
+    most = std::min(most, limit - std::min(limit, used));
+  }
+  return most;
+}
 
 PinnedBytes::PinnedBytes(device::Device& device, const Options& options)
     : device_(device),

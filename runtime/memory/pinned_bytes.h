@@ -17,12 +17,17 @@
 #include <cstdint>
 #include <map>
 #include <memory>
+#include <string>
 
 #include "libraries/base/system/parallel.h"
 #include "runtime/data/bytes.h"
 #include "runtime/device/device.h"
 
 namespace rndn::runtime {
+
+// Bytes of the host's memory that can be had without taking any from others: of the machine, and of the process's control group. root: where the
+// system's files lie.
+uint64_t memory_available(const std::string& root = "");
 
 class PinnedBytes {
  public:

@@ -130,8 +130,8 @@ struct Engine::State {
   ColumnBounds bounds;
   PinnedBytes pinned{device, {}};
   uint64_t column_bytes = 0, pinned_column_bytes = 0;  // Engine::column_bytes, pinned_column_bytes
-  // The first `size` bytes of a column, or of what was made of one, in memory of the engine.
-  Result<BufferPtr> send(const std::shared_ptr<const data::Bytes>& bytes, uint64_t size);
+  // The first `size` bytes of a column, or of what was made of one, in memory of the engine. pins: they are sent again and again.
+  Result<BufferPtr> send(const std::shared_ptr<const data::Bytes>& bytes, uint64_t size, bool pins);
   struct Uploaded {
     ItemPtr item;
     uint64_t last_use = 0;

@@ -33,7 +33,7 @@ TextTools Run::text_tools() {
   return {device_, engine_.kept, sql_, &text_memory_, &texts_walked_,
           [this](const std::shared_ptr<const data::Bytes>& bytes) {
             auto scope = timings_.measure(Phase::transfer, "texts to device");
-            return engine_.send(bytes, bytes->size());
+            return engine_.send(bytes, bytes->size(), !plan_.options.cache);
           }};
 }
 

@@ -375,7 +375,7 @@ Result<void> Run::send_column(Item& v) {
   }
   const std::shared_ptr<const data::Bytes> bytes = form.bytes ? form.bytes : own;
   if (v.lifetime != Item::of_engine) return send(v, bytes ? bytes->data() : nullptr);
-  ASSIGN_OR_RETURN(v.data_buffer, engine_.send(bytes, device_bytes(v, v.capacity)));
+  ASSIGN_OR_RETURN(v.data_buffer, engine_.send(bytes, device_bytes(v, v.capacity), !plan_.options.cache));
   v.data = v.data_buffer->address;  // now that they are there
   return {};
 }

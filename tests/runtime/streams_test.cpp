@@ -1,9 +1,12 @@
 // Copies beside the work: right in every order that the streams and events allow, and wrong in some
 // order once any one of the waits is missing.
 #include <gtest/gtest.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <cstring>
+#include <filesystem>
+#include <fstream>
 #include <functional>
 #include <numeric>
 #include <optional>
@@ -326,6 +329,33 @@ TEST(Pinned, WhereItIsRefusedBytesStayWhereTheyAre) {
   for (int i = 0; i < 3; ++i) EXPECT_EQ(of_one_stream.of(column, nullptr).from, column->data());
 }
 
+// What a control group leaves of the machine's memory, pages of files not counted as used.
+TEST(Pinned, AControlGroupLimitsWhatIsAvailable) {
+  namespace fs = std::filesystem;
+  const fs::path root = fs::path(testing::TempDir()) / fmt::format("available_{}", getpid());
+  const auto put = [&](const char* file, const char* text) {
+    fs::create_directories((root / file).parent_path());
+    std::ofstream(root / file) << text;
+  };
+  EXPECT_EQ(memory_available(root.string()), UINT64_MAX);
+  put("proc/meminfo", "MemTotal: 900 kB\nMemFree: 100 kB\nMemAvailable: 800 kB\nBuffers: 5 kB\n");
+  EXPECT_EQ(memory_available(root.string()), 800u << 10);
+  put("sys/fs/cgroup/memory.max", "max\n");
+  put("sys/fs/cgroup/memory.current", "500000\n");
+  EXPECT_EQ(memory_available(root.string()), 800u << 10);
+  put("sys/fs/cgroup/memory.max", "600000\n");
+  EXPECT_EQ(memory_available(root.string()), 100000u);
+  put("sys/fs/cgroup/memory.stat", "anon 7\nfile 9\ninactive_file 30000\nactive_file 5000\n");
+  EXPECT_EQ(memory_available(root.string()), 135000u);
+  put("sys/fs/cgroup/memory.current", "700000\n");
+  EXPECT_EQ(memory_available(root.string()), 0u);
+  fs::remove_all(root);
+  put("sys/fs/cgroup/memory/memory.limit_in_bytes", "600000\n");
+  put("sys/fs/cgroup/memory/memory.usage_in_bytes", "200000\n");
+  EXPECT_EQ(memory_available(root.string()), 400000u);
+  fs::remove_all(root);
+}
+
 // A copy that is under way when its column goes has happened before the memory does.
 TEST(Pinned, CopiesReadItBeforeItGoes) {
   const Scenario run = [](StreamsDevice& device) {
@@ -457,6 +487,27 @@ TEST_F(Programs, ColumnsThatAreSentAgainArePinned) {
       EXPECT_LT(stays, a);
     }
   }
+}
+
+// With the cache a column may be sent twice all the same, such as for another encoding: that it stays on the device is what counts.
+TEST_F(Programs, ColumnsThatStayAreNotPinned) {
+  tables_.put("t", "a", hir::BasicType::i64, std::vector<int64_t>(20000, 3));
+  ASSERT_NO_FATAL_FAILURE(compile_body(three_tables));
+  auto simulator = open_simulator("sm_86");
+  StreamsDevice device(**simulator, {});
+  Engine engine(device, tables_);
+  Timings timings;
+  for (int run = 0; run < 3; ++run)
+    for (const Encode encode : {Encode::none, Encode::narrow}) {
+      auto plan = engine.plan(compiled_, sources_, {.measure_kernels = false, .cache = true, .encode = encode}, timings);
+      ASSERT_TRUE(plan) << plan.error().message;
+      const uint64_t sent = engine.column_bytes();
+      auto got = engine.run(**plan, timings);
+      ASSERT_TRUE(got) << got.error().message;
+      EXPECT_EQ(*print_result(*got, Format::csv), right_);
+      EXPECT_GT(engine.column_bytes(), sent);
+      EXPECT_EQ(engine.pinned_column_bytes(), 0u);
+    }
 }
 
 // Notes copies of columns and launches, in the order of the calls.
