@@ -474,7 +474,7 @@ TEST_F(Programs, ColumnsThatAreSentAgainArePinned) {
     Timings timings;
     auto plan = engine.plan(compiled_, sources_, {.measure_kernels = false, .cache = false}, timings);
     ASSERT_TRUE(plan) << plan.error().message;
-    uint64_t sent = 0, pinned = 0, stays = 0;
+    uint64_t sent = 0, pinned = 0, stays = 0, peak = 0;
     for (int run = 0; run < 4; ++run) {
       auto got = engine.run(**plan, timings);
       ASSERT_TRUE(got) << got.error().message;
@@ -484,6 +484,8 @@ TEST_F(Programs, ColumnsThatAreSentAgainArePinned) {
       sent = engine.column_bytes(), pinned = engine.pinned_column_bytes();
       if (run == 0) stays = engine.device_bytes();
       EXPECT_EQ(engine.device_bytes(), stays) << "the plan's own: " << run;
+      if (run == 1) peak = engine.peak_bytes();
+      if (run > 1) EXPECT_EQ(engine.peak_bytes(), peak) << "pages that stay are used again: " << run;
       EXPECT_LT(stays, a);
     }
   }
