@@ -11,6 +11,7 @@
 #include <filesystem>
 #include <limits>
 #include <numeric>
+#include <optional>
 #include <random>
 
 #include "libraries/base/system/files.h"

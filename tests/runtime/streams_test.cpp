@@ -500,7 +500,7 @@ TEST_F(Programs, ColumnsThatStayAreNotPinned) {
   Engine engine(device, tables_);
   Timings timings;
   for (int run = 0; run < 3; ++run)
-    for (const Encode encode : {Encode::none, Encode::narrow}) {
+    for (const Encode encode : {Encode::plain, Encode::narrow}) {
       auto plan = engine.plan(compiled_, sources_, {.measure_kernels = false, .cache = true, .encode = encode}, timings);
       ASSERT_TRUE(plan) << plan.error().message;
       const uint64_t sent = engine.column_bytes();
