@@ -387,6 +387,40 @@ TEST(Collect, WhatIsLeftOfATileIsTakenWithTheNext) {
     }
 }
 
+// Vectors that a second column excludes are passed over, and what is left of the tiles before them is taken none the less.
+TEST(Collect, WhatIsLeftOutlastsSkippedTiles) {
+  const Gathered data(20'000 + 77);
+  MadeTables tables;
+  data.put(tables);
+  std::vector<int64_t> vector;
+  for (size_t i = 0; i < data.c.size(); ++i) vector.push_back(static_cast<int64_t>(i / 1024));
+  tables.put("f", "b", BasicType::i32, vector);
+  for (const std::string end : {"  q:? = @sum(t);\n", "  z:? = @gt(g, 40:i64);\n  q:? = @compress(z, t);\n"})
+    for (int64_t below : {1, 10, 50, 100}) {
+      SCOPED_TRACE(fmt::format("{} %\n{}", below, end));
+      // Vectors 0 to 3, and 13 to 19: of a block's tiles the first and the last ones.
+      std::string code = Gathered::program(below,
+                                           load("f", "b", "i32") +
+                                               "  b0:? = @lt(f_b, 4:i32);\n  b1:? = @geq(f_b, 13:i32);\n  b2:? = @or(b0, "
+                                               "b1);\n  both:? = @and(m, b2);\n" +
+                                               gather_behind + end,
+                                           {"q"});
+      for (size_t at; (at = code.find("@compress(m,")) != std::string::npos;) code.replace(at, 12, "@compress(both,");
+      How how{.engine = always(false), .one_block = true};
+      how.engine.bounded_rows = 0;
+      const auto skips = run_so(code, tables, how);
+      how.engine.collected_rows = UINT64_MAX;
+      const auto skips_alone = run_so(code, tables, how);
+      how.engine.collected_rows = 0;
+      how.engine.bounded_rows = UINT64_MAX;
+      const auto collects = run_so(code, tables, how);
+      ASSERT_TRUE(skips && skips_alone && collects);
+      EXPECT_EQ(skips->result, *run_on_reference(code, tables));
+      EXPECT_LT(skips->instructions, collects->instructions);
+      EXPECT_NE(skips->instructions, skips_alone->instructions);
+    }
+}
+
 // A place that is out of range counts where the program reads it: for all rows, or for those that are left.
 TEST(Collect, ErrorsAreThoseOfRowsThatAreLeft) {
   for (const char* target : {"sm_61", "sm_90"})
