@@ -18,6 +18,7 @@ void note_reads(Emitter& e, const Marks& wanted, std::optional<VariableId> selec
     if (guard) conditions = e.guards[*guard].conditions;
     return conditions;
   };
+  if (e.code.work.empty()) e.code.work.reserve(e.inputs.size() + e.steps.size() + 2);
   for (const Input& in : e.inputs)
     if (in.wanted)
       e.code.work.push_back({.kind = Work::load,
