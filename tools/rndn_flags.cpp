@@ -39,7 +39,8 @@ void add_cache_flags(CLI::App& command, Flags& flags) {
                            ->type_name("DIR");
   command
       .add_flag("--no-cache", flags.no_cache,
-                "keep no columns and no code on disk and use none; columns leave the device after each run")
+                "keep no columns and no code on disk and use none; columns leave the device after each run, "
+                "whose memory and pinned copies of columns stay with the process")
       ->excludes(cache);
 }
 

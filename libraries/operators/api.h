@@ -101,6 +101,8 @@ class Memory {
   virtual Result<Address> temporary(uint64_t bytes) = 0;      // until the operator returns; contents undefined
   virtual Result<Address> result(uint64_t bytes) = 0;         // belongs to the operator's result; contents undefined
   virtual Result<device::Mapped> mapped(uint64_t bytes) = 0;  // for sizes and flags, until the operator returns; zeroed
+  // What `result` gave belongs to none after all, once the work so far is done. It may stay until the operator returns.
+  virtual void give_back(Address) {}
   // The most bytes that are taken where fewer may turn out to be needed. What might be longer is counted first.
   virtual uint64_t most_unknown() const { return UINT64_MAX; }
   bool counts_first(uint64_t bytes) const { return bytes > most_unknown(); }

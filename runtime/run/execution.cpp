@@ -49,6 +49,7 @@ Result<std::vector<Value>> Run::execute_once() {
     ASSIGN_OR_RETURN(clock_mark_, device_.record_mark());
     clock_ns_ = timings_.now();
   }
+  retry_bounds();
   if (plan_.replay && plan_.replay->evictions == engine_.evictions) return replay();
   plan_.drop_replay();
   if (may_record()) {

@@ -119,7 +119,7 @@ class Run {
   const VectorBounds* bounds_of_vectors(const Item& v) const;  // null: there are none
   // None: there is no room, but for what is used now or was in the run before.
   Result<BufferPtr> bounds_to_device(Item& v);
-  uint64_t room_for_bounds() const;  // bytes that they may have
+  void retry_bounds();  // where there is more room than before
   Result<ItemPtr> plain(const ItemPtr& v);
   Result<void> size_to_device(Item& v);
   Result<device::Address> size_slot(uint64_t size);
@@ -281,6 +281,7 @@ class Run {
     Result<device::Address> temporary(uint64_t bytes) override;
     Result<device::Address> result(uint64_t bytes) override;
     Result<device::Mapped> mapped(uint64_t bytes) override;
+    void give_back(device::Address result) override;
     uint64_t most_unknown() const override { return run_.engine_.memory.most_unknown(); }
     BufferPtr buffer(device::Address address) const;  // the result that it lies in, or null
     void clear();

@@ -340,8 +340,7 @@ codegen::KernelEncodings Run::forms_of(const Step& s, uint64_t elements, std::sp
     if (way.table != codegen::KernelEncodings::usual) key.table = way.table;
   }
   for (uint32_t k : code.compared)
-    if ((plan_.bounds_least == 0 || room_for_bounds() >= plan_.bounds_least) && inputs[k]->capacity >= plan_.options.bounded_rows &&
-        bounds_of_vectors(*inputs[k])) {
+    if (plan_.bounds_fit && inputs[k]->capacity >= plan_.options.bounded_rows && bounds_of_vectors(*inputs[k])) {
       key.bounds.resize(std::max<size_t>(key.bounds.size(), k + 1));
       key.bounds[k] = 1;
     }
@@ -543,7 +542,6 @@ Result<void> Run::launch(const Step& s) {
   set_bounds(f, bounds, outputs);
   set_domains(state.texts, f, domains, outputs);
   codegen::KernelEncodings forms = forms_of(s, g.elements, inputs, outputs, ways, std::move(table_forms));
-  const uint64_t room = forms.bounds.empty() ? 0 : room_for_bounds();
   for (size_t i = 0; i < outputs.size(); ++i)
     if (!outputs[i]->data && !elements_of(*outputs[i]).data) RETURN_IF_ERROR(allocate_output(s, i, *outputs[i]));
   const uint32_t large_bytes =
@@ -556,7 +554,7 @@ Result<void> Run::launch(const Step& s) {
     RETURN_IF_ERROR(reserve_scratch(codegen::scratch_bytes(code, g.elements, g.grid)));
     ASSIGN_OR_RETURN(const auto bounds_at, bounds_of(code, inputs));
     if (!bounds_at) {
-      plan_.bounds_least = room + 1;  // runs go without where there is no more than now
+      plan_.bounds_fit = false;
       forms.bounds.clear();
       continue;
     }

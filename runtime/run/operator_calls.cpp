@@ -40,6 +40,9 @@ Result<device::Mapped> Run::OperatorMemory::mapped(uint64_t bytes) {
   run_.until_wait_.push_back(buffer);
   return device::Mapped{buffer->host, buffer->address};
 }
+void Run::OperatorMemory::give_back(Address result) {
+  std::erase_if(results_, [&](const BufferPtr& b) { return b->address == result; });
+}
 BufferPtr Run::OperatorMemory::buffer(Address address) const {
   for (const BufferPtr& b : results_)
     if (address >= b->address && address < b->address + b->bytes) return b;

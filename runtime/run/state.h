@@ -219,7 +219,8 @@ struct Engine::Plan::State {
   std::vector<BufferPtr> size_pages;
   BufferPtr size_page;  // the last of them
   uint64_t sizes_in_page = 0;
-  uint64_t bounds_least = 0;    // bytes of room with which runs take bounds of vectors: more than where there was none for them
+  bool bounds_fit = true;       // false: the device had no room for bounds of vectors, and runs go without
+  std::optional<uint64_t> room_without_bounds;  // the most bytes that runs without them have begun with
   uint64_t began = UINT64_MAX;  // Engine::State::clock when the last run began; none: UINT64_MAX
   // From the third run on a graph runs, where the host has nothing to decide before the results.
   uint64_t runs = 0;             // that ended well

@@ -336,11 +336,18 @@ const VectorBounds* Run::bounds_of_vectors(const Item& v) const {
   return found.bytes ? &found : nullptr;
 }
 
-uint64_t Run::room_for_bounds() const {
+void Run::retry_bounds() {
+  if (plan_.bounds_fit) return;
   uint64_t room = engine_.memory.room() + engine_.kept.unused();
   for (const Engine::State::Uploaded& u : engine_.uploaded)  // those that are not spared
-    if (u.last_use <= spared_after_ && u.item->data_buffer) room += u.item->data_buffer->bytes;
-  return room;
+    if (u.last_use <= plan_.began && u.item->data_buffer) room += u.item->data_buffer->bytes;
+  const bool is_first = !plan_.room_without_bounds;
+  if (!is_first && room <= *plan_.room_without_bounds) return;
+  plan_.room_without_bounds = room;
+  if (is_first) return;
+  plan_.bounds_fit = true;
+  plan_.quiet = false;  // they are sent in this run
+  plan_.drop_replay();
 }
 
 Result<BufferPtr> Run::bounds_to_device(Item& v) {

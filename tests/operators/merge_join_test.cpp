@@ -59,8 +59,10 @@ void check(test::Bench& bench, Type type, const Sides<T>& sides) {
   left.ascending = right.ascending = true;
   const Compare compare[] = {Compare::eq};
   (void)bench.sql->take_launches();
+  const uint64_t held = bench.memory->result_bytes();
   auto pairs = bench.sql->join(compare, {&left, 1}, {&right, 1}, *bench.memory);
   ASSERT_TRUE(pairs.ok()) << pairs.error().message;
+  EXPECT_LE(bench.memory->result_bytes() - held, std::max<uint64_t>(1 << 20, 2 * 8 * 4 * (left_rows.size() + 1))) << "beside what the pairs are";
   EXPECT_EQ(bench.get<int64_t>(pairs->left), left_rows);
   EXPECT_EQ(bench.get<int64_t>(pairs->right), right_rows);
   const std::string names = launched(*bench.sql);
@@ -184,19 +186,55 @@ TEST_P(MergeJoinTest, I32) { check_all<int32_t>(GetParam(), Type::i32); }
 TEST_P(MergeJoinTest, U32) { check_all<uint32_t>(GetParam(), Type::u32, 9); }
 
 TEST_P(MergeJoinTest, Runs) { check_runs<int64_t>(GetParam(), Type::i64, 70000); }
-TEST_P(MergeJoinTest, RunsOfI32) { check_runs<int32_t>(GetParam(), Type::i32, 12000); }
-TEST_P(MergeJoinTest, RunsOfU32) { check_runs<uint32_t>(GetParam(), Type::u32, 12000); }
+TEST_P(MergeJoinTest, RunsOfI32) { check_runs<int32_t>(GetParam(), Type::i32, rndn::test::in_the_gate(12000, 70000)); }
+TEST_P(MergeJoinTest, RunsOfU32) { check_runs<uint32_t>(GetParam(), Type::u32, rndn::test::in_the_gate(12000, 70000)); }
 
 // Each key once on one side, and twice on both.
-TEST_P(MergeJoinTest, MoreTilesThanRunAtOnce) {
-  using T = int64_t;
+template <class T>
+void check_many_tiles(const char* target, Type type) {
   std::mt19937_64 random(12);
   std::vector<Sides<T>> cases;
   cases.push_back({rising<T>(random, 50000, 0), rising<T>(random, 45000, 2)});
   cases.push_back({rising<T>(random, 45000, 2), rising<T>(random, 44000, 0)});
   cases.push_back({rising<T>(random, 44000, 1), rising<T>(random, 45000, 1)});
   cases.push_back({rising<T>(random, 45000, 1), rising<T>(random, 44000, 1)});
-  check_cases(GetParam(), Type::i64, std::move(cases));
+  check_cases(target, type, std::move(cases));
+}
+
+TEST_P(MergeJoinTest, MoreTilesThanRunAtOnce) { check_many_tiles<int64_t>(GetParam(), Type::i64); }
+TEST_P(MergeJoinTest, MoreTilesOfI32) { check_many_tiles<int32_t>(GetParam(), Type::i32); }
+TEST_P(MergeJoinTest, MoreTilesOfU32) { check_many_tiles<uint32_t>(GetParam(), Type::u32); }
+
+// Room for two pairs per row of the longer column, or for one, or, where there is memory for neither, for those that were counted; and few pairs have
+// no more than they need.
+TEST_P(MergeJoinTest, TakesAsMuchMemoryAsThereIs) {
+  constexpr size_t longer = 70000, shorter = 1000, pairs = 40;  // room for one pair per row is more than is left to few
+  std::vector<int32_t> x(longer), y(shorter);
+  for (size_t k = 0; k < longer; ++k) x[k] = static_cast<int32_t>(k / 2 * 2);
+  for (size_t k = 0; k < shorter; ++k) y[k] = static_cast<int32_t>(k / 2 * 2 + (k < pairs / 2 ? 0 : 1));
+  const auto check_with = [&](uint64_t most, size_t runs) {
+    test::Bench bench(GetParam());
+    Vector left = bench.put(Type::i32, x), right = bench.put(Type::i32, y);
+    left.ascending = right.ascending = true;
+    const uint64_t before = bench.memory->result_bytes();
+    const bool counted = bench.memory->counts_first(8 * longer);
+    bench.memory->most_result = most;
+    (void)bench.sql->take_launches();
+    const Compare compare[] = {Compare::eq};
+    auto made = bench.sql->join(compare, {&left, 1}, {&right, 1}, *bench.memory);
+    ASSERT_TRUE(made.ok()) << made.error().message;
+    const auto i = bench.get<int64_t>(made->left), j = bench.get<int64_t>(made->right);
+    ASSERT_EQ(i.size(), pairs);
+    for (size_t k = 0; k < pairs; ++k) EXPECT_EQ(x[static_cast<size_t>(i[k])], y[static_cast<size_t>(j[k])]);
+    EXPECT_EQ(bench.memory->result_bytes() - before, 2 * 8 * pairs);
+    const std::string names = launched(*bench.sql);
+    size_t n = 0;
+    for (size_t at = names.find("merge_runs_"); at != names.npos; at = names.find("merge_runs_", at + 1)) ++n;
+    EXPECT_EQ(n, counted ? 2 : runs) << names;
+  };
+  check_with(UINT64_MAX, 1);
+  check_with(2 * 8 * longer - 1, 1);
+  check_with(8 * longer - 1, 2);
 }
 
 // Columns that do not lie at multiples of 16 bytes are merged all the same.

@@ -7,6 +7,7 @@
 #include <cstdlib>
 #include <cstring>
 #include <deque>
+#include <map>
 #include <memory>
 #include <string>
 #include <string_view>
@@ -36,13 +37,23 @@ class TestMemory final : public Memory {
   explicit TestMemory(device::Device& device) : device_(device) {}
   ~TestMemory() override {
     for (Address a : addresses_) (void)device_.free(a);
+    for (const auto& [a, bytes] : results_) (void)device_.free(a);
     for (const device::Mapped& m : mapped_) (void)device_.free_mapped(m);
   }
-  Result<Address> temporary(uint64_t bytes) override { return result(bytes); }
-  Result<Address> result(uint64_t bytes) override {
+  Result<Address> temporary(uint64_t bytes) override {
     ASSIGN_OR_RETURN(Address a, device_.allocate(bytes));
     addresses_.push_back(a);
     return a;
+  }
+  Result<Address> result(uint64_t bytes) override {
+    if (bytes > most_result) return world_error("a result of {} bytes", bytes).as(Cause::device_full);
+    ASSIGN_OR_RETURN(Address a, device_.allocate(bytes));
+    results_.emplace(a, bytes);
+    return a;
+  }
+  void give_back(Address result) override {
+    EXPECT_EQ(results_.erase(result), 1u);
+    EXPECT_TRUE(device_.free(result).ok());
   }
   Result<device::Mapped> mapped(uint64_t bytes) override {
     ASSIGN_OR_RETURN(device::Mapped m, device_.allocate_mapped(bytes));
@@ -54,9 +65,17 @@ class TestMemory final : public Memory {
     return most ? std::strtoull(most, nullptr, 10) : UINT64_MAX;
   }
 
+  uint64_t result_bytes() const {
+    uint64_t all = 0;
+    for (const auto& [a, bytes] : results_) all += bytes;
+    return all;
+  }
+  uint64_t most_result = UINT64_MAX;  // larger ones do not fit
+
  private:
   device::Device& device_;
   std::vector<Address> addresses_;
+  std::map<Address, uint64_t> results_;
   std::vector<device::Mapped> mapped_;
 };
 

@@ -580,9 +580,8 @@ TEST_F(Programs, AfterACancelledSendMemoryIsUsedAgain) {
     right[k] = right_;
   }
   for (const bool cache : {true, false})
-    for (const StreamOrder& order : {StreamOrder{.policy = StreamOrder::work_first}, StreamOrder{.policy = StreamOrder::copies_first},
-                                     StreamOrder{.policy = StreamOrder::random, .seed = 3}}) {
-      SCOPED_TRACE(fmt::format("cache {}, policy {}", cache, static_cast<int>(order.policy)));
+    for (const StreamOrder& order : all_orders()) {
+      SCOPED_TRACE(fmt::format("cache {}, policy {}, seed {}", cache, static_cast<int>(order.policy), order.seed));
       auto simulator = open_simulator("sm_86");
       StreamsDevice streams(**simulator, order);
       CancelledSends device(streams);

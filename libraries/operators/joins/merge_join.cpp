@@ -7,7 +7,7 @@
 //           positions from a look-back. The same pass finds out whether the assumption holds, and ends early if not.
 //   runs    any columns. A tile's slots become the first left row of each right row and how many pairs come before its own; a window of pairs at a time,
 //           right rows leave their slot where their pairs begin, and the last slot up to there is that of every pair's right row. Pairs for which there
-//           is no room are counted only, and a second run writes them all.
+//           is no room are counted only, and a second run writes them all. Far fewer than there was room for are copied.
 // Unique is tried where there are more tiles than run at once: where all do, ending early saves nothing, and one kernel is enough for both.
 // A tile of very many pairs would keep one block busy and others waiting. If there is one:
 //   ranges  as runs, but what was in the slots goes out: per right row, the first left row and how many pairs come before its own
@@ -18,6 +18,7 @@
 // Leaves out: several keys, residual predicates, columns whose size is on the device.
 #include <algorithm>
 #include <optional>
+#include <utility>
 
 #include "libraries/operators/joins/join.h"
 #include "libraries/operators/joins/merge.h"
@@ -545,12 +546,47 @@ Result<Pairs> expanded_pairs(Library& library, const Vector& left, const Vector&
   return out;
 }
 
+void give_back(Pairs& pairs, Memory& memory) {
+  for (Vector* side : {&pairs.left, &pairs.right})
+    if (side->data) memory.give_back(std::exchange(side->data, 0));
+}
+
+// So many; where they do not fit there are none.
+Result<void> make_room(Pairs& pairs, uint64_t room, Memory& memory) {
+  for (Vector* side : {&pairs.left, &pairs.right}) {
+    const auto made = memory.result(room * 8);
+    if (!made) {
+      give_back(pairs, memory);
+      return made.error();
+    }
+    side->data = *made;
+  }
+  return {};
+}
+
+// Far fewer than there was room for do not hold all of it.
+Result<void> shrink(Library& library, Pairs& pairs, uint64_t room, Memory& memory) {
+  constexpr uint64_t least_room = 1 << 20;  // bytes
+  const uint64_t count = pairs.left.capacity;
+  Pairs few = pairs;
+  few.left.data = few.right.data = 0;
+  if (2 * 8 * room < least_room || count >= room / 4) return {};
+  if (const auto made = make_room(few, count, memory); !made) return made.error().cause == Cause::device_full ? Result<void>() : made;
+  if (count > 0) {
+    RETURN_IF_ERROR(library.device().copy(few.left.data, pairs.left.data, count * 8));
+    RETURN_IF_ERROR(library.device().copy(few.right.data, pairs.right.data, count * 8));
+  }
+  give_back(pairs, memory);
+  pairs = few;
+  return {};
+}
+
 // Elements may repeat on both sides. A plan that is there has been used.
 Result<Pairs> runs_pairs(Library& library, const Vector& left, const Vector& right, std::optional<MergePlan> used,
                          Memory& memory) {
   const uint64_t longer = std::max(left.capacity, right.capacity);
   const auto may_take = [&](uint64_t pairs) { return pairs <= max_rows && !memory.counts_first(8 * pairs); };
-  // Two matches per row, or one, or what is counted.
+  // Two matches per row, or one, or what is counted: where there is no memory for more, too.
   uint64_t room = may_take(2 * longer) ? 2 * longer : may_take(longer) ? longer : 0;
   ASSIGN_OR_RETURN(const device::Mapped mapped, memory.mapped(sizeof(RunsAnswer)));
   const volatile RunsAnswer* answer = static_cast<const volatile RunsAnswer*>(mapped.host);
@@ -562,10 +598,15 @@ Result<Pairs> runs_pairs(Library& library, const Vector& left, const Vector& rig
     ASSIGN_OR_RETURN(plan, find_splits(library, left, right, Shape::tile, memory));
   }
   ASSIGN_OR_RETURN(const Kernel* kernel, merged_runs_kernel(library, left.type, true));
+  bool is_counted = false;
   for (Pairs out;;) {
     if (room > 0) {
-      ASSIGN_OR_RETURN(out.left.data, memory.result(room * 8));
-      ASSIGN_OR_RETURN(out.right.data, memory.result(room * 8));
+      const auto made = make_room(out, room, memory);
+      if (!made && made.error().cause == Cause::device_full && !is_counted) {
+        room = room > longer ? longer : 0;
+        continue;
+      }
+      RETURN_IF_ERROR(made);
     }
     Arguments a;
     add(a, left, right, plan);
@@ -573,12 +614,20 @@ Result<Pairs> runs_pairs(Library& library, const Vector& left, const Vector& rig
     RETURN_IF_ERROR(library.launch(*kernel, library.grid(*kernel, plan.tiles), a,
                                    (left.capacity + right.capacity) * width(left.type)));
     RETURN_IF_ERROR(library.device().synchronize());
-    if (answer->is_uneven) return expanded_pairs(library, left, right, plan, memory);
+    if (answer->is_uneven) {
+      give_back(out, memory);
+      return expanded_pairs(library, left, right, plan, memory);
+    }
     const uint64_t pairs = answer->pairs;
     RETURN_IF_ERROR(check_pairs(left, right, pairs));
     out.left.capacity = out.right.capacity = pairs;
-    if (pairs <= room) return out;
+    if (pairs <= room) {
+      RETURN_IF_ERROR(shrink(library, out, room, memory));
+      return out;
+    }
+    give_back(out, memory);
     room = pairs;
+    is_counted = true;
     RETURN_IF_ERROR(clear_merge(library, plan));
   }
 }
@@ -592,9 +641,12 @@ Result<Pairs> merge_pairs(Library& library, const Vector& left, const Vector& ri
   if (tiles_for(left.capacity + right.capacity, Shape::tile) <= runs->resident_blocks ||
       memory.counts_first(8 * other.capacity))
     return runs_pairs(library, left, right, {}, memory);
-  Vector found_unique, found_other;
-  ASSIGN_OR_RETURN(found_unique.data, memory.result(other.capacity * 8));
-  ASSIGN_OR_RETURN(found_other.data, memory.result(other.capacity * 8));
+  Pairs found;
+  auto& [found_unique, found_other] = found;
+  if (const auto made = make_room(found, other.capacity, memory); !made) {
+    if (made.error().cause != Cause::device_full) return made.error();
+    return runs_pairs(library, left, right, {}, memory);
+  }
   ASSIGN_OR_RETURN(const device::Mapped mapped, memory.mapped(sizeof(MergedAnswer)));
   ASSIGN_OR_RETURN(const MergePlan plan, find_splits(library, unique, other, Shape::tile, memory));
   ASSIGN_OR_RETURN(const Kernel* kernel,
@@ -607,8 +659,12 @@ Result<Pairs> merge_pairs(Library& library, const Vector& left, const Vector& ri
                                  (unique.capacity + other.capacity) * width(left.type)));
   RETURN_IF_ERROR(library.device().synchronize());
   const volatile MergedAnswer* answer = static_cast<const volatile MergedAnswer*>(mapped.host);
-  if (answer->duplicates) return runs_pairs(library, left, right, swapped ? std::nullopt : std::optional(plan), memory);
+  if (answer->duplicates) {
+    give_back(found, memory);
+    return runs_pairs(library, left, right, swapped ? std::nullopt : std::optional(plan), memory);
+  }
   found_unique.capacity = found_other.capacity = answer->pairs;
+  RETURN_IF_ERROR(shrink(library, found, other.capacity, memory));
   return swapped ? Pairs{found_other, found_unique} : Pairs{found_unique, found_other};
 }
 
