@@ -187,6 +187,7 @@ class BenchCommand final : public Command {
     options.pool = pool;
     options.workspace = &workspace_;
     runtime::DataChoices choices;
+    options.notes_work = forecasts == Forecasts::taken;
     if (forecasts == Forecasts::taken)
       options.forecast = [&](const runtime::Compiled& c) {
         data::prefetch(data::columns_read(c.outlined.program), *tables_);

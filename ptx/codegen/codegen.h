@@ -148,7 +148,7 @@ struct KernelCode {
     InlineVector<hir::VariableId, 6> where;  // only where these hold
     std::optional<hir::VariableId> selected;  // only for the elements that this result is made of
   };
-  std::vector<Work> work;
+  std::vector<Work> work;  // where Options::notes_work asks for it
   uint32_t all_instructions = 0;  // of PTX
   // Tables of rows by key, to be filled before the launch.
   struct Lookup {
@@ -206,6 +206,7 @@ struct Options {
       32;                      // of loads, wanted per thread: decides how many elements a thread evaluates side by side
   ThreadPool* pool = nullptr;  // makes kernels side by side; null: one thread
   std::vector<KernelEncodings> encodings;  // by kernel, may be shorter
+  bool notes_work = false;  // KernelCode::work, for estimates
 };
 
 struct ModuleCode {

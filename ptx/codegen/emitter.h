@@ -361,6 +361,7 @@ struct Emitter {
 
   // Geometry of the tile.
   uint32_t bytes_in_flight = 32;  // wanted per thread
+  bool notes_work = false;        // Options::notes_work
   uint32_t items = 1;             // that are evaluated side by side
   uint32_t scan_items = 16;       // elements of a thread per tile of a scan
   uint32_t block_size = 256;

@@ -744,6 +744,7 @@ Result<KernelCode> generate_kernel(const outliner::Outlined& outlined, uint32_t 
   e.self = static_cast<uint32_t>(module.functions.size()) - 1;
   e.math = options.math;
   e.bytes_in_flight = options.bytes_in_flight;
+  e.notes_work = options.notes_work;
   Builder& b = e.b;
   b.function().registers.raw().reserve(512);  // most kernels need no more
   b.function().instructions.reserve(1024);

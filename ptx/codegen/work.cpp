@@ -13,6 +13,7 @@ using hir::VariableId;
 using Work = KernelCode::Work;
 
 void note_reads(Emitter& e, const Marks& wanted, std::optional<VariableId> selected) {
+  if (!e.notes_work) return;
   const auto where = [&](std::optional<uint32_t> guard) {
     InlineVector<VariableId, 6> conditions;
     if (guard) conditions = e.guards[*guard].conditions;
@@ -58,6 +59,7 @@ void note_reads(Emitter& e, const Marks& wanted, std::optional<VariableId> selec
 }
 
 void note_instructions(Emitter& e, size_t first, size_t noted, uint32_t elements, std::optional<VariableId> selected) {
+  if (!e.notes_work) return;
   const size_t count = e.b.function().instructions.size() - first - (e.noted_instructions - noted);
   e.noted_instructions += count;
   e.code.work.push_back(
@@ -65,6 +67,7 @@ void note_instructions(Emitter& e, size_t first, size_t noted, uint32_t elements
 }
 
 void note_results(Emitter& e) {
+  if (!e.notes_work) return;
   for (const Output& out : e.outputs) {
     const bool is_selection = out.kind == Output::compressed;
     if (is_selection || out.kind == Output::vector || out.kind == Output::scattered)

@@ -49,7 +49,7 @@ Result<void> generate(Compiled& c, const CompileOptions& options, uint32_t ptx_t
   ASSIGN_OR_RETURN(
       c.code,
       codegen::generate(c.outlined,
-                        {.ptx_target = ptx_target, .refused = refused, .math = math, .pool = options.pool, .encodings = c.forms},
+                        {.ptx_target = ptx_target, .refused = refused, .math = math, .pool = options.pool, .encodings = c.forms, .notes_work = options.notes_work},
                         timings));
   c.no_gpu_code.clear();
   for (size_t i = 0; i < c.code.kernels.size(); ++i)
@@ -301,6 +301,7 @@ Result<CompiledKernel> compile_kernel(const Compiled& compiled, size_t kernel, c
                        .refused = std::vector<std::string>(compiled.outlined.kernels.size(), "it is another kernel"),
                        .math = find_math(compiled.program, options, own_math, no_math, timings)};
   how.refused[kernel].clear();
+  how.notes_work = options.notes_work;
   how.encodings.resize(kernel + 1);
   how.encodings[kernel] = encodings;
   ASSIGN_OR_RETURN(codegen::ModuleCode code, codegen::generate(compiled.outlined, how, timings));

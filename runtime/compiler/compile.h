@@ -73,6 +73,7 @@ struct CompileOptions {
   libdevice::Math* math = nullptr;            // read when a program needs it; null: the default one, for this call only
   // Asked when kernels have their plain PTX, for Stage::cubin: machine code is made for what it says, and for nothing else. None: for plain elements.
   std::function<Forecast(const Compiled&)> forecast;
+  bool notes_work = false;  // codegen::Options: for estimates of kernels' times
 };
 
 struct Compiled {

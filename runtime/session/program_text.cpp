@@ -113,6 +113,7 @@ Result<Compiled> compiled_for(const NamedSource& p, CompileOptions options, Sour
   Timings timings;
   const FileId file = sources.add(p.file, p.text);
   options.until = Stage::cubin;
+  options.notes_work = true;
   if (!tables) return compile(file, sources, options, said_already, timings);
   ASSIGN_OR_RETURN(const auto device, open_simulator(options.target));
   Engine engine(*device, *tables);

@@ -224,6 +224,7 @@ std::vector<Pair> pairs_of(const std::string& name, const std::string& text,
   DiagnosticSink sink;
   Timings timings;
   runtime::CompileOptions options;
+  options.notes_work = true;
   options.target = "sm_90";
   options.schema = &source->schema();
   runtime::DataChoices choices;
