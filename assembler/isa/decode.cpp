@@ -191,7 +191,6 @@ bool decode_as(FormId id, const Word& word, uint64_t address, Instruction& d) {
       if (slot.neg != no_bit) o.negated = get_bits(word, slot.neg, 1) != 0;
       if (slot.abs != no_bit) o.absolute = get_bits(word, slot.abs, 1) != 0;
       if (slot.style == Style::not_rz && o.reg == RZ) return false;
-      if (slot.second && get_bits(word, slot.second, 8) != o.reg + register_count(d, k) / 2) return false;
     } else if (slot.style == Style::repeat) {
       d.operands[k] = d.operands[k - 1];
     } else {
@@ -208,16 +207,7 @@ Instruction decode_any(FormId id, Word word) {
   Instruction in;
   for (uint32_t k = 0; k < form.slot_count; ++k)
     if (form.slots[k].style == Style::not_rz) set_bits(word, form.slots[k].lo, 1, 0);
-  bool made = decode_as(id, word, 0, in);
-  for (uint32_t half = 1; !made && half <= 2; ++half) {
-    for (uint32_t k = 0; k < form.slot_count; ++k)
-      if (const Slot& slot = form.slots[k]; slot.kind == SlotKind::gpr && slot.second) {
-        const uint64_t reg = get_bits(word, slot.lo, 8) & 0xf8;
-        set_bits(word, slot.lo, 8, reg);
-        set_bits(word, slot.second, 8, reg + half);
-      }
-    made = decode_as(id, word, 0, in);
-  }
+  const bool made = decode_as(id, word, 0, in);
   CHECK(made, "{}", form.name);
   return in;
 }

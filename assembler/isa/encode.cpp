@@ -284,11 +284,6 @@ bool encode(const Target& target, const Instruction& instruction, uint64_t addre
       const auto k = static_cast<uint32_t>(r - encoding.registers.data());
       const Slot& slot = encoding.form->slots[k];
       if (!encode_operand(slot, *o, address, w)) return false;
-      if (slot.kind == SlotKind::gpr && slot.second) {
-        const uint32_t half = o->reg + register_count(instruction, k) / 2;
-        if (half >= RZ) return false;
-        w.put(slot.second, 8, half);
-      }
     }
   }
   word = {w.low, w.high};

@@ -22,7 +22,7 @@ inline constexpr uint32_t pascal = sm_60 | sm_61, ampere = sm_80 | sm_86 | sm_89
 
 enum class SlotKind : uint8_t {
   none,
-  gpr,                 // 8 bits at lo; `second`, where it is not 0: 8 bits that name the register behind the first half
+  gpr,                 // 8 bits at lo
   predicate,           // 3 bits at lo, negate bit `neg`
   predicate_inverted,  // stored as 7 - p (memory instructions)
   uniform,             // 6 bits at lo
@@ -97,8 +97,7 @@ inline constexpr uint8_t no_bit = 255;
 struct Slot {
   SlotKind kind = SlotKind::none;
   uint8_t lo = 0, width = 0;
-  uint8_t second =
-      0;  // address: first bit of the offset; immediate_split, half_20: of the upper part; gpr: of the second half
+  uint8_t second = 0;  // address: first bit of the offset; immediate_split, half_20: of the upper part
   uint8_t uniform = no_bit;  // address: first bit of the uniform register
   uint8_t flag = no_bit;     // address: descriptor bit
   uint8_t scale = 0;  // address: the offset is in units of 1 << scale; label_pascal: 1 = no rule for bundle heads
@@ -132,11 +131,6 @@ struct Slot {
     Slot s = *this;
     s.neg = bit;
     s.style = Style::invert_by_x;
-    return s;
-  }
-  constexpr Slot second_half(uint8_t bit) const {
-    Slot s = *this;
-    s.second = bit;
     return s;
   }
   constexpr Slot with(Span_ w) const {
@@ -232,10 +226,7 @@ template <class F>
 constexpr void slot_fields(const Slot& s, F&& f) {
   switch (s.kind) {
     case SlotKind::none: return;
-    case SlotKind::gpr:
-      f(s.lo, 8);
-      if (s.second) f(s.second, 8);
-      break;
+    case SlotKind::gpr: f(s.lo, 8); break;
     case SlotKind::predicate:
     case SlotKind::predicate_inverted:
     case SlotKind::uniform_predicate: f(s.lo, 3); break;

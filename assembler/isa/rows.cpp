@@ -421,7 +421,7 @@ FormEncoding encoding_of(const Form& form) {
     };
     switch (slot.kind) {
       case SlotKind::gpr:
-        if (!slot.second) set(OperandKind::gpr, slot.style == Style::not_rz ? RZ - 1 : RZ, 0);
+        set(OperandKind::gpr, slot.style == Style::not_rz ? RZ - 1 : RZ, 0);
         break;
       case SlotKind::predicate: set(OperandKind::predicate, PT, 0); break;
       case SlotKind::predicate_inverted: set(OperandKind::predicate, PT, 7); break;

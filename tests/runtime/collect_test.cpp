@@ -15,6 +15,7 @@
 #include "runtime/print_result.h"
 #include "runtime/simulator/simulator_device.h"
 #include "tests/runtime/forwarding_device.h"
+#include "tests/runtime/on_reference.h"
 #include "tests/support/made_tables.h"
 
 namespace rndn::runtime::collect_test {
@@ -87,16 +88,6 @@ Result<Ran> run_so(const std::string& text, const reference::Tables& tables, con
     ran = {std::move(shown), device.instructions};
   }
   return ran;
-}
-
-Result<std::string> run_on_reference(const std::string& text, const reference::Tables& tables) {
-  SourceManager sources;
-  DiagnosticSink sink;
-  Timings timings;
-  const hir::Program program = hir::run(sources.add("t.hir", text), sources, {}, sink, timings);
-  if (sink.has_errors()) return input_error("{}", render(sink, sources));
-  ASSIGN_OR_RETURN(const auto results, reference::run(program, tables, sources, nullptr));
-  return print_result(results, Format::json);
 }
 
 std::string load(const std::string& table, const std::string& column, const std::string& type) {

@@ -8,6 +8,7 @@
 #include "runtime/print_result.h"
 #include "runtime/simulator/simulator_device.h"
 #include "tests/runtime/forwarding_device.h"
+#include "tests/runtime/on_reference.h"
 #include "tests/support/made_tables.h"
 
 namespace rndn::runtime::filters_test {
@@ -82,16 +83,6 @@ Result<Looked> look(const char* target, const std::string& text, const reference
   }
   out.most = device.most;
   return out;
-}
-
-Result<std::string> look_on_reference(const std::string& text, const reference::Tables& tables) {
-  SourceManager sources;
-  DiagnosticSink sink;
-  Timings timings;
-  const hir::Program program = hir::run(sources.add("t.hir", text), sources, {}, sink, timings);
-  if (sink.has_errors()) return input_error("{}", render(sink, sources));
-  ASSIGN_OR_RETURN(const auto results, reference::run(program, tables, sources, nullptr));
-  return print_result(results, Format::json);
 }
 
 // Where those of the keys are that the selector leaves, among as many facts.
@@ -172,7 +163,7 @@ TEST(Filters, FindWhatIsThere) {
       MadeTables tables;
       put_tables(tables, keys, few);
       const std::string text = find_all(keys.name, 1);
-      const auto want = look_on_reference(text, tables);
+      const auto want = run_on_reference(text, tables);
       ASSERT_TRUE(want.ok()) << want.error().message;
       const auto with = look(targets[turn++ % 3], text, tables, always, few == 33 ? 2 : 1);
       ASSERT_TRUE(with.ok()) << with.error().message;
@@ -229,7 +220,7 @@ TEST(Filters, ColumnsWaitForThem) {
         "m:? = @lt(ds, 1:i64); k:? = @compress(m, dk); h:? = @member(fk, k); o:? = @index(ds, fk); l:? = @lt(o, 2:i64);\n"
         "b:? = @and(h, l); x:? = @compress(b, {}); s:i64 = @sum(x); return s; }} }}\n",
         counted);
-    const auto want = look_on_reference(text, tables);
+    const auto want = run_on_reference(text, tables);
     const auto ran = look("sm_90", text, tables, filtered_rows, 2);
     EXPECT_TRUE(want.ok() && ran.ok()) << ran.error().message;
     if (!want.ok() || !ran.ok()) return uint64_t{0};

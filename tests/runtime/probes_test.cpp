@@ -14,6 +14,7 @@
 #include "runtime/engine.h"
 #include "runtime/print_result.h"
 #include "runtime/simulator/simulator_device.h"
+#include "tests/runtime/on_reference.h"
 #include "tests/support/made_tables.h"
 
 namespace rndn::runtime::probes_test {
@@ -305,16 +306,6 @@ Result<Ran> run_on(const char* target, outliner::Mode mode, const std::string& t
       if (!ran.plain && k.name.starts_with("join_build_hash_h_")) ran.hashed += k.launches;
   }
   return ran;
-}
-
-Result<std::string> run_on_reference(const std::string& text, const reference::Tables& tables) {
-  SourceManager sources;
-  DiagnosticSink sink;
-  Timings timings;
-  const hir::Program program = hir::run(sources.add("t.hir", text), sources, {}, sink, timings);
-  if (sink.has_errors()) return input_error("{}", render(sink, sources));
-  ASSIGN_OR_RETURN(const auto results, reference::run(program, tables, sources, nullptr));
-  return print_result(results, Format::json);
 }
 
 TEST(Probes, RandomStarsGiveWhatTheInterpreterGives) {

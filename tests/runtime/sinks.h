@@ -14,6 +14,7 @@
 #include "runtime/engine.h"
 #include "runtime/print_result.h"
 #include "runtime/simulator/simulator_device.h"
+#include "tests/runtime/on_reference.h"
 #include "tests/support/every_case.h"
 #include "tests/support/made_tables.h"
 
@@ -101,16 +102,6 @@ inline bool folds(const Ran& ran) {
   return std::none_of(ran.library.begin(), ran.library.end(), [](const std::string& k) {
     return k.starts_with("few") || k.starts_with("segment") || k.starts_with("exact") || k.find("group") != k.npos;
   });
-}
-
-inline Result<std::string> run_on_reference(const std::string& text, const reference::Tables& tables) {
-  SourceManager sources;
-  DiagnosticSink sink;
-  Timings timings;
-  const hir::Program program = hir::run(sources.add("t.hir", text), sources, {}, sink, timings);
-  if (sink.has_errors()) return input_error("{}", render(sink, sources));
-  ASSIGN_OR_RETURN(const auto results, reference::run(program, tables, sources, nullptr));
-  return print_result(results, Format::json);
 }
 
 // Lines of a main that returns a table of `columns`.

@@ -24,6 +24,7 @@
 #include "runtime/simulator/simulator_device.h"
 #include "runtime/stream/range_tables.h"
 #include "tests/runtime/forwarding_device.h"
+#include "tests/runtime/on_reference.h"
 #include "tests/support/made_tables.h"
 #include "tpch/source.h"
 
@@ -95,16 +96,6 @@ Result<Ran> run_so(const std::string& text, const reference::Tables& tables, con
     ran = {std::move(shown), device.counters, timings.exclusive_ns(Phase::select), engine.column_bytes()};
   }
   return ran;
-}
-
-Result<std::string> run_on_reference(const std::string& text, const reference::Tables& tables) {
-  SourceManager sources;
-  DiagnosticSink sink;
-  Timings timings;
-  const hir::Program program = hir::run(sources.add("t.hir", text), sources, {}, sink, timings);
-  if (sink.has_errors()) return input_error("{}", render(sink, sources));
-  ASSIGN_OR_RETURN(const auto results, reference::run(program, tables, sources, nullptr));
-  return print_result(results, Format::json);
 }
 
 // A main over table f that returns these vectors.

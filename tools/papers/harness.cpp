@@ -196,7 +196,7 @@ Result<void> Harness::compare_to(Compared& out, Session& session, std::span<cons
 
 Result<double> Harness::copy_speed() { return tools::copy_speed(*meter_); }
 
-Result<double> Harness::transfer_speed(std::string& how) {
+Result<double> Harness::transfer_speed() {
   constexpr uint64_t bytes = uint64_t{256} << 20;
   if (!has_clock()) return 0;
   ASSIGN_OR_RETURN(const device::Mapped from, meter_->allocate_mapped(bytes));
@@ -205,7 +205,6 @@ Result<double> Harness::transfer_speed(std::string& how) {
                    speed_of(*meter_, bytes, [&] { return meter_->copy_to_device(to, from.host, bytes); }));
   RETURN_IF_ERROR(meter_->free(to));
   RETURN_IF_ERROR(meter_->free_mapped(from));
-  how = "from pinned memory";
   return speed;
 }
 

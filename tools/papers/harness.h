@@ -109,10 +109,9 @@ class Harness {
   std::unique_ptr<Session> session(std::shared_ptr<data::Source> source);
 
   // Bytes per second, 0 without a clock: of a copy on the device, read and written, and of one from
-  // the host, the faster of two: from pinned memory, where the device copies from it by its own
-  // address, and through the pinned slots that columns go by. `how` says which.
+  // pinned memory of the host.
   Result<double> copy_speed();
-  Result<double> transfer_speed(std::string& how);
+  Result<double> transfer_speed();
 
  private:
   explicit Harness(DeviceChoice choice, Settings settings)

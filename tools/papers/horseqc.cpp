@@ -403,11 +403,10 @@ class HorseqcCommand final : public Command {
     RETURN_IF_ERROR(horseqc_queries(settings_, sizes_.queries));
     ASSIGN_OR_RETURN(DeviceChoice device, DeviceChoice::start(settings_.flags));
     ASSIGN_OR_RETURN(const auto harness, Harness::open(std::move(device), settings_));
-    std::string how;
-    ASSIGN_OR_RETURN(const double transfer, harness->transfer_speed(how));
+    ASSIGN_OR_RETURN(const double transfer, harness->transfer_speed());
     const Result<void> done = errors_of([&] { return measure_horseqc(*harness, sizes_, transfer, figures); });
     Figures::Facts facts = harness->facts("horseqc", fmt::format("scale {}, {} rows", sizes_.scale, sizes_.rows));
-    if (transfer > 0) facts.emplace_back("transfer", fmt::format("{:.1f} GB/s {}", transfer * 1e-9, how));
+    if (transfer > 0) facts.emplace_back("transfer", fmt::format("{:.1f} GB/s from pinned memory", transfer * 1e-9));
     return finish(figures, settings_, facts, done);
   }
 
