@@ -38,6 +38,14 @@ constexpr const char* present[] = {"this load", "this load", "this store", "this
 constexpr bool conflict[4][4] = {
     {false, false, true, true}, {false, false, true, false}, {true, true, true, true}, {true, false, true, false}};
 bool conflicts(Races::Kind a, Races::Kind b) { return conflict[static_cast<size_t>(a)][static_cast<size_t>(b)]; }
+constexpr uint16_t bit(Races::Kind kind) { return static_cast<uint16_t>(1u << static_cast<size_t>(kind)); }
+// Per kind: the bits of those that it conflicts with.
+constexpr auto conflicting = [] {
+  std::array<uint16_t, 4> bits{};
+  for (size_t a = 0; a < 4; ++a)
+    for (size_t b = 0; b < 4; ++b) bits[a] |= static_cast<uint16_t>(conflict[a][b] << b);
+  return bits;
+}();
 
 }  // namespace
 
@@ -49,7 +57,12 @@ void Races::start(const Block& block, uint32_t shared_bytes) {
   known_.assign(threads, std::make_shared<const Clocks>(Clocks{std::vector<uint32_t>(threads), 0}));
   since_.assign(block.warps.size(), 0);
   arrived_ = {};
-  places_.clear();
+  for (const uint32_t k : used_) {  // with their memory
+    Place& place = places_[k];
+    place.whole.others.clear();
+    place = {.whole = {.others = std::move(place.whole.others)}};
+  }
+  used_.clear();
   places_.resize((shared_bytes + 3) / 4);
 }
 
@@ -93,6 +106,10 @@ void Races::access(Warp& w, const Op& op, uint32_t lane, uint32_t offset, uint32
                    const std::byte* value) {
   for (uint32_t at = offset; at < offset + size;) {
     Place& place = places_[at / 4];
+    if (!place.used) {
+      place.used = true;
+      used_.push_back(at / 4);
+    }
     const std::byte* part = value ? value + (at - offset) : nullptr;
     if (size >= 4 && !place.bytes) {
       visit(place.whole, w, op, lane, at, 4, kind, part);
@@ -125,30 +142,40 @@ void Races::visit(Cell& cell, Warp& w, const Op& op, uint32_t lane, uint32_t off
               [&](uint32_t l) { lanes_of_it |= (is_before(e.warp * lanes + l, e.stamp, thread) ? 0u : 1u) << l; });
     return lanes_of_it;
   };
-  for (const Entry& e : cell.others)
-    if (e.stamp >= all && conflicts(kind, e.kind))
-      if (const uint32_t of = unordered(e))
-        complain(w, op, lane, offset, kind, e.warp * lanes + static_cast<uint32_t>(std::countr_zero(of)), e.pc, e.kind);
+  if (cell.kinds & conflicting[static_cast<size_t>(kind)])
+    for (const Entry& e : cell.others)
+      if (e.stamp >= all && conflicts(kind, e.kind))
+        if (const uint32_t of = unordered(e))
+          complain(w, op, lane, offset, kind, e.warp * lanes + static_cast<uint32_t>(std::countr_zero(of)), e.pc,
+                   e.kind);
   const uint32_t pc = w.pc - 1;
   if (kind == Kind::write) {
     cell.others.clear();
+    cell.kinds = 0;
     cell.stamp = now_, cell.pc = pc, cell.thread = static_cast<uint16_t>(thread);
     return;
   }
+  const auto add_lane = [&](Entry& e) {
+    if (e.warp != w.number || e.pc != pc || e.kind != kind || e.stamp < since_[w.number]) return false;
+    e.mask |= 1u << lane;
+    e.stamp = now_;
+    cell.latest = static_cast<uint32_t>(&e - cell.others.data());
+    return true;
+  };
+  if (cell.latest < cell.others.size() && add_lane(cell.others[cell.latest])) return;  // lanes of one load
   for (Entry& e : cell.others)
-    if (e.warp == w.number && e.pc == pc && e.kind == kind && e.stamp >= since_[w.number]) {
-      e.mask |= 1u << lane;
-      e.stamp = now_;
-      return;
-    }
+    if (add_lane(e)) return;
   const Entry entry{now_, 1u << lane, pc, static_cast<uint16_t>(w.number), kind};
+  cell.kinds |= bit(kind);
   for (Entry& e : cell.others)
     if (e.stamp < all && e.kind == kind) {
       e = entry;
+      cell.latest = static_cast<uint32_t>(&e - cell.others.data());
       return;
     }
   if (cell.others.size() >= 32 && std::has_single_bit(cell.others.size()))
     std::erase_if(cell.others, [&](Entry& e) { return e.kind == kind && (e.mask = unordered(e)) == 0; });
+  cell.latest = static_cast<uint32_t>(cell.others.size());
   cell.others.push_back(entry);
 }
 

@@ -45,9 +45,12 @@ class Races {
   struct Cell {
     uint32_t stamp = 0, pc = 0;  // of the last store; 0: none
     uint16_t thread = 0;
+    uint16_t kinds = 0;         // a bit for each kind that others may have
+    uint32_t latest = 0;        // which of others changed last
     std::vector<Entry> others;  // loads and atomic operations since then
   };
   struct Place {
+    bool used = false;  // by this block
     Cell whole;
     std::unique_ptr<std::array<Cell, 4>> bytes;  // once a part of the word was accessed
   };
@@ -65,7 +68,8 @@ class Races {
   std::vector<std::shared_ptr<const Clocks>> known_;  // per thread; never null
   std::vector<uint32_t> since_;                       // per warp: when one of its lanes last arrived or synchronised
   std::array<std::shared_ptr<const Clocks>, 16> arrived_;
-  std::vector<Place> places_;  // per word
+  std::vector<Place> places_;   // per word
+  std::vector<uint32_t> used_;  // places that are
 };
 
 // With Block::races: an access at `p`, which may lie outside of shared memory.
