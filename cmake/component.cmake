@@ -126,7 +126,7 @@ endfunction()
 # component_test(name [ASIDE] DEPS .. SOURCES .. [PROGRAM p SUITES ..] [LABELS ..] [LINK ..] [TOGETHER ..] [GATE ..] [SLOW ..] [SAMPLED ..]): a GoogleTest program
 # `test_<name>`, its cases registered with CTest, each a process of its own, labelled as LABELS says, else by the name; those of the suites TOGETHER (as --gtest_filter has them), whose set-up
 # takes longer than they do, are one process. Those that GATE selects take long for what they prove: their label is `gate`, and `tools/check --quick` leaves them
-# out; those of SLOW are `slow`, which the gate leaves out, too.
+# out; a suite of TOGETHER that stands in GATE, too, is one such process; those of SLOW are `slow`, which the gate leaves out, too.
 # Tests may try a sample of their cases (tests/support/every_case.h). Slow ones try all, and the slow test `<name>.every_case` is those of SAMPLED with all.
 # Those of one PROGRAM are the program `test_<p>` together, since half of what a small one compiles is what its headers define; SUITES (as --gtest_filter has them) are its own,
 # and the test `<p>.suites` fails where a suite is nobody's.
@@ -184,7 +184,7 @@ function(component_test name)
   string(REPLACE ";" ":" slow "${T_SLOW}")
   gtest_discover_tests(${program} TEST_PREFIX ${name}. TEST_FILTER ${suites}-${together}:${gate}:${slow} TEST_LIST test_${name}_cases DISCOVERY_MODE PRE_TEST PROPERTIES LABELS "${T_LABELS}" TIMEOUT ${seconds})
   if(T_GATE)
-    gtest_discover_tests(${program} TEST_PREFIX ${name}. TEST_FILTER ${gate}-${slow} TEST_LIST test_${name}_gate DISCOVERY_MODE PRE_TEST
+    gtest_discover_tests(${program} TEST_PREFIX ${name}. TEST_FILTER ${gate}-${together}:${slow} TEST_LIST test_${name}_gate DISCOVERY_MODE PRE_TEST
       PROPERTIES LABELS gate TIMEOUT ${seconds})
   endif()
   if(T_SLOW)
@@ -199,7 +199,11 @@ function(component_test name)
   foreach(suite ${T_TOGETHER})
     string(REPLACE "*" "" suite_name ${suite})
     add_test(NAME ${name}.${suite_name}all COMMAND ${program} --gtest_filter=${suite}-${slow})
-    set_tests_properties(${name}.${suite_name}all PROPERTIES LABELS "${T_LABELS}" TIMEOUT 600 COST 100)
+    set(labels ${T_LABELS})
+    if(suite IN_LIST T_GATE)
+      set(labels gate)
+    endif()
+    set_tests_properties(${name}.${suite_name}all PROPERTIES LABELS "${labels}" TIMEOUT 600 COST 100)
   endforeach()
 endfunction()
 
