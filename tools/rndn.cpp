@@ -95,6 +95,7 @@ int rndn::tools::run_command_line(int argc, char** argv) {
   commands.push_back(tools::bench_kernel_weaver_command(*bench));
   commands.push_back(tools::bench_multi_bsp_command(*bench));
   commands.push_back(tools::bench_horseqc_command(*bench));
+  commands.push_back(tools::bench_yin_yang_command(*bench));
   commands.push_back(tools::devices_command(program));
   commands.push_back(tools::help_command(program));
 

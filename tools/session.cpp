@@ -1,7 +1,6 @@
 #include "tools/session.h"
 
 namespace rndn::tools {
-namespace {
 
 Result<runtime::RunOptions> run_options(const Flags& flags, bool want_reports) {
   ASSIGN_OR_RETURN(runtime::CompileOptions compile, compile_options(flags));
@@ -16,8 +15,6 @@ Result<runtime::RunOptions> run_options(const Flags& flags, bool want_reports) {
                              .prove = flags.prove,
                              .limits = flags.limits};
 }
-
-}  // namespace
 
 Result<Session::Outcome> Session::run(const NamedSource& program, const Flags& flags,
                                       bool want_reports) {

@@ -9,6 +9,9 @@
 
 namespace rndn::tools {
 
+// What the flags say of a run.
+Result<runtime::RunOptions> run_options(const Flags& flags, bool want_reports);
+
 class Session : public runtime::Session {
  public:
   // `source` may be null: no tables. `file_cache` is for the files of load_csv.

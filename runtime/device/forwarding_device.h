@@ -1,6 +1,7 @@
-// A device that passes every call on to another: the base of devices that watch or restrict. It has one stream.
+// A device that passes every call on to another: the base of devices that watch or restrict. It has one stream, or,
+// as WithStreams, those of the other.
 #pragma once
-#include "runtime/device/device.h"
+#include "runtime/device/streams.h"
 
 namespace rndn::device {
 
@@ -44,6 +45,19 @@ class ForwardingDevice : public Device {
 
  protected:
   Device& to_;
+};
+
+// A forwarding device (`Base`) whose second stream is the other device's, which must have one.
+template <class Base>
+class WithStreams final : public Base, public Streams {
+ public:
+  explicit WithStreams(Device& to) : Base(to), streams_(*streams_of(to)) {}
+  Result<void> send(Address to, const void* from, uint64_t n) override { return streams_.send(to, from, n); }
+  Result<Event> record_event(Stream stream) override { return streams_.record_event(stream); }
+  Result<void> wait_event(Stream stream, Event event) override { return streams_.wait_event(stream, event); }
+
+ private:
+  Streams& streams_;
 };
 
 }  // namespace rndn::device

@@ -131,6 +131,12 @@ TEST(PapersTables, RatiosAndGoals) {
   EXPECT_TRUE(row.meets_goal()) << "at most";
   row.goal = 33;
   EXPECT_FALSE(row.meets_goal());
+  row.by = Ratio::error, row.goal = 200;
+  EXPECT_EQ(row.ratio(), -200) << "6 foretold of 2";
+  EXPECT_TRUE(row.meets_goal()) << "either way";
+  row.goal = 199;
+  EXPECT_FALSE(row.meets_goal());
+  row.by = Ratio::share;
   row.goal = 34, row.wrong = "row 3";
   EXPECT_FALSE(row.meets_goal()) << "the time of a wrong answer counts nothing";
   row.ours = {};
@@ -169,6 +175,11 @@ TEST(PapersTables, WhatFailedSaysWhy) {
   EXPECT_THAT(figures.json({}), HasSubstr(R"("right":false,"wrong":"","failed":"no way"})"));
   figures.add({.figure = "Fig 1", .what = "y", .wrong = "fused: row 3", .failed = "over:\n\tline"});
   EXPECT_THAT(figures.tsv({}), HasSubstr("\tfused: row 3; failed: over:  line\n"));
+  Figures less({"paper", "a", "b"});
+  less.add({.figure = "Fig 3", .what = "z", .left_out = "no such thing"});
+  EXPECT_TRUE(less.all_measured());
+  EXPECT_THAT(less.tsv({}), HasSubstr("\tleft out: no such thing\n"));
+  EXPECT_THAT(less.json({}), HasSubstr(R"("right":false,"wrong":"","left_out":"no such thing"})"));
   EXPECT_EQ(named({{"a", ""}, {"b", "row 1"}, {"c", "row 2"}}), "b: row 1; c: row 2");
 }
 
@@ -646,22 +657,86 @@ TEST(PapersHorseqc, QueriesAreChosen) {
   EXPECT_THAT(chosen({"19"}, {"q06"}), HasSubstr("there is no query q06 (there are: q1.1, "));
   for (const char* none : {"", "q", "-", "6-", "6-4", "x", "6 "})
     EXPECT_THAT(chosen({}, {none}), HasSubstr("there is no query"));
-  EXPECT_THAT(chosen({"17"}, {"6"}), HasSubstr("figures 19, 20 and table1"));
+  EXPECT_THAT(chosen({"17"}, {"6"}), HasSubstr("figures 19, 20, 22 and table1"));
 }
 
+#define NEEDS_PLANNER                                                                   \
+  if (!std::filesystem::exists(RNDN_BIN_DIR "/../share/duckdb/libduckdb-planner.so")) \
+  GTEST_SKIP() << "skipped: the planner of SQL is not installed (tools/sql-planner does that)"
+
 TEST(PapersHorseqc, QueriesBesideDuckdb) {
-  if (!std::filesystem::exists(RNDN_BIN_DIR "/../share/duckdb/libduckdb-planner.so"))
-    GTEST_SKIP() << "skipped: the planner of SQL is not installed (tools/sql-planner does that)";
-  const auto harness = harness_of({"19", "20", "table1"});
+  NEEDS_PLANNER;
+  const auto harness = harness_of({"19", "20", "22", "table1"});
   Figures figures = horseqc_table();
   auto done = measure_horseqc(*harness, {.scale = 0.01, .queries = {"q1.1", "q06"}}, 1e9, figures);
   ASSERT_TRUE(done.ok()) << done.error().message;
   EXPECT_TRUE(figures.all_right()) << figures.tsv({});
   EXPECT_EQ(rows_of(figures, "Fig 19").size(), 3u);
   EXPECT_EQ(rows_of(figures, "Fig 20").size(), 3u);
+  EXPECT_EQ(rows_of(figures, "Fig 22").size(), 1u);
   ASSERT_EQ(rows_of(figures, "Table 1").size(), 2u);
   for (const FigureRow& r : rows_of(figures, "Table 1"))
     EXPECT_GT(r.base.median, r.ours.median) << "fused passes are fewer";
+}
+
+// Columns leave the host in every run, by ranges in less memory than they have.
+TEST(PapersHorseqc, WholeRuns) {
+  NEEDS_PLANNER;
+  const auto harness = harness_of({"21"});
+  Figures figures = horseqc_table();
+  auto done = measure_horseqc(*harness, {.scale = 0.03}, 1e9, figures);
+  ASSERT_TRUE(done.ok()) << done.error().message;
+  EXPECT_TRUE(figures.all_right() && figures.all_measured()) << figures.tsv({});
+  const std::vector<FigureRow> rows = rows_of(figures, "Fig 21");
+  ASSERT_EQ(rows.size(), 3 * 3 * 2u);
+  EXPECT_NEAR(rows[12].base.median, rows[13].base.median, 1e-9) << "megabytes at 1 GB/s are milliseconds";
+  EXPECT_GT(rows[12].base.median, rows[0].base.median * 3.5) << "of four times the rows";
+  EXPECT_GT(rows[13].ours.median, 0);
+  EXPECT_LT(rows[13].ours.median, rows[17].ours.median) << "blocks of 0.5 MB take less memory than those of 8 MB";
+}
+
+TEST(PapersYinYang, TheTableIsComplete) {
+  NEEDS_PLANNER;
+  const auto harness = harness_of();
+  model::Calibration model;
+  for (const model::RateRow& row : model::rate_rows) model.of(row.rate) = {{.at = 1, .median = 1e9, .low = 1e9, .high = 1e9}};
+  for (const model::Rate rate : {model::Rate::launch, model::Rate::graph_node, model::Rate::wait, model::Rate::overlap})
+    model.of(rate) = {{.median = 0.5, .low = 0.5, .high = 0.5}};
+  model::Calibration other = model;
+  other.facts = {{"device", "GTX 480"}};
+  other.of(model::Rate::host_pinned)[0].median = 5e8;
+  Figures figures = yin_yang_table();
+  auto done = measure_yin_yang(
+      *harness, {.scale = 0.01, .rows = 3000, .keys = 1 << 14, .queries = {"q2.1"}, .models = {model, other}}, figures);
+  ASSERT_TRUE(done.ok()) << done.error().message;
+  EXPECT_TRUE(figures.all_right() && figures.all_measured()) << figures.tsv({});
+  const std::vector<FigureRow> packed = rows_of(figures, "Fig 6a"), sizes = rows_of(figures, "Table 4");
+  ASSERT_EQ(packed.size(), 3u);
+  EXPECT_GT(*packed[0].ratio(), 2) << "bytes that are sent";
+  EXPECT_EQ(rows_of(figures, "Fig 6b").size(), 3u);
+  EXPECT_EQ(rows_of(figures, "Fig 6c").size(), 3u);
+  EXPECT_EQ(rows_of(figures, "Fig 13").size(), 4 + 2 + 2u);
+  EXPECT_EQ(rows_of(figures, "Fig 14").size(), 2u);
+  ASSERT_EQ(sizes.size(), 10u);
+  EXPECT_NEAR(*sizes[5].ratio(), 12.5, 0.1) << "0 to 10 in 4 of 32 bits";
+  EXPECT_EQ(sizes[9].left_out, "no encoding has runs");
+  // What is foretold hangs on what is faster.
+  const std::vector<FigureRow> beside = rows_of(figures, "Fig 15"), doubled = rows_of(figures, "Fig 16");
+  ASSERT_EQ(beside.size(), 1u);
+  EXPECT_THAT(beside[0].what, HasSubstr("for GTX 480 and here"));
+  ASSERT_EQ(doubled.size(), 2u);
+  EXPECT_NEAR(beside[0].base.median - beside[0].ours.median, packed[0].base.median, 1e-6)
+      << "half of 1 GB/s: as many milliseconds more as megabytes";
+  EXPECT_NEAR(doubled[0].base.median - doubled[0].ours.median, packed[0].base.median / 2, 1e-6);
+  EXPECT_LT(doubled[1].ours.median, doubled[1].base.median);
+}
+
+TEST(PapersYinYang, OtherDataAreWrongAnswers) {
+  const auto harness = harness_on(true, BenchDevice::Fault::sent, {"13"});
+  Figures figures = yin_yang_table();
+  ASSERT_TRUE(measure_yin_yang(*harness, {.rows = 3000, .keys = 1024, .models = {{}}}, figures).ok());
+  ASSERT_EQ(figures.rows().size(), 7u);
+  for (const FigureRow& r : figures.rows()) EXPECT_NE(r.wrong, "") << r.what;
 }
 
 }  // namespace

@@ -32,7 +32,7 @@ std::string json_of(const Spread& spread) {
 std::string answer_of(const FigureRow& r) {
   std::string out = r.wrong;
   if (!r.failed.empty()) out += (out.empty() ? "failed: " : "; failed: ") + r.failed;
-  if (out.empty()) return "right";
+  if (out.empty()) out = r.left_out.empty() ? "right" : "left out: " + r.left_out;
   std::replace_if(
       out.begin(), out.end(), [](char c) { return c == '\n' || c == '\t' || c == '\r'; }, ' ');
   return out;
@@ -44,6 +44,7 @@ Spread exactly(double value) { return {.median = value, .low = value, .high = va
 
 std::optional<double> FigureRow::ratio() const {
   if (!base.count || !ours.count || !(base.median > 0) || !(ours.median > 0)) return {};
+  if (by == Ratio::error) return (ours.median - base.median) / ours.median * 100;
   if (by == Ratio::share) return ours.median / base.median * 100;
   return base.median / ours.median * (by == Ratio::speed ? 100 : 1);
 }
@@ -51,7 +52,9 @@ std::optional<double> FigureRow::ratio() const {
 bool FigureRow::meets_goal() const {
   const std::optional<double> reached = ratio();
   return goal && reached && wrong.empty() && failed.empty() &&
-         (by == Ratio::share ? *reached <= *goal : *reached >= *goal);
+         (by == Ratio::error   ? std::abs(*reached) <= *goal
+          : by == Ratio::share ? *reached <= *goal
+                               : *reached >= *goal);
 }
 
 bool Figures::all_right() const {
@@ -72,7 +75,7 @@ std::string Figures::tsv(const Facts& facts) const {
     const char* const unit = r.by == Ratio::speedup ? "" : " %";
     out += fmt::format("{}\t{}\t{}\t{}\t{}\t{}\t{}\t{}\t{}\t{}\t{}\n", r.figure, r.what, r.rows, text_of(r.base),
                        text_of(r.ours), r.unit, ratio ? fmt::format("{:.2f}{}", *ratio, unit) : "-", r.paper,
-                       r.goal ? fmt::format("{} {}{}", r.by == Ratio::share ? "<=" : ">=", *r.goal, unit) : "-",
+                       r.goal ? fmt::format("{} {}{}", r.by == Ratio::share || r.by == Ratio::error ? "<=" : ">=", *r.goal, unit) : "-",
                        !r.goal || !ratio ? "-"
                        : r.meets_goal()  ? "yes"
                                          : "no",
@@ -98,8 +101,9 @@ std::string Figures::json(const Facts& facts) const {
                        !r.goal || !ratio ? "null"
                        : r.meets_goal()  ? "true"
                                          : "false",
-                       r.wrong.empty() && r.failed.empty(), json_string(r.wrong),
-                       r.failed.empty() ? "" : ",\"failed\":" + json_string(r.failed));
+                       r.wrong.empty() && r.failed.empty() && r.left_out.empty(), json_string(r.wrong),
+                       (r.failed.empty() ? "" : ",\"failed\":" + json_string(r.failed)) +
+                           (r.left_out.empty() ? "" : ",\"left_out\":" + json_string(r.left_out)));
   }
   return out + "\n]}\n";
 }

@@ -21,6 +21,7 @@ enum class Ratio : uint8_t {
   speedup,  // base / ours: at least the goal
   speed,    // the same in percent: at least
   share,    // ours / base in percent: at most
+  error,    // (ours - base) / ours in percent, of a prediction (base): its size at most
 };
 
 struct FigureRow {
@@ -33,6 +34,7 @@ struct FigureRow {
   std::optional<double> goal;  // of the ratio
   std::string wrong;           // what differs from the host's answer; empty: nothing
   std::string failed;          // why it was not measured; empty: it was
+  std::string left_out = {};   // why it is not to be measured; empty: it is
 
   std::optional<double> ratio() const;
   bool meets_goal() const;  // where both are known; else false

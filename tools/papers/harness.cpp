@@ -62,7 +62,10 @@ Result<std::unique_ptr<Harness>> Harness::open(DeviceChoice choice, Settings set
   if (choice.is_cpu()) return usage_error("--device is auto, cuda or sim: the reference interpreter launches nothing");
   std::unique_ptr<Harness> harness(new Harness(std::move(choice), std::move(settings)));
   ASSIGN_OR_RETURN(harness->device_, harness->choice_.open());
-  harness->meter_ = std::make_unique<Meter>(*harness->device_);
+  if (device::streams_of(*harness->device_))
+    harness->meter_ = std::make_unique<device::WithStreams<Meter>>(*harness->device_);
+  else
+    harness->meter_ = std::make_unique<Meter>(*harness->device_);
   return harness;
 }
 
@@ -121,6 +124,61 @@ std::unique_ptr<Session> Harness::session(std::shared_ptr<data::Source> source) 
   device::Device& metered = *meter_;
   DeviceChoice choice{runtime::DeviceChoice::of(std::make_unique<device::ForwardingDevice>(metered))};
   return std::make_unique<Session>(std::move(source), std::move(choice), "");
+}
+
+Result<std::unique_ptr<Session>> Harness::whole_session(std::shared_ptr<data::Source> source, uint64_t memory) {
+  device::Device& metered = *meter_;
+  std::unique_ptr<device::Device> device;
+  if (device::streams_of(metered))
+    device = std::make_unique<device::WithStreams<device::ForwardingDevice>>(metered);
+  else
+    device = std::make_unique<device::ForwardingDevice>(metered);
+  DeviceChoice choice{runtime::DeviceChoice::of(std::move(device))};
+  if (memory != UINT64_MAX) RETURN_IF_ERROR(choice.limit_memory(memory));
+  return std::make_unique<Session>(std::move(source), std::move(choice), "");
+}
+
+Result<Wholes> Harness::whole_runs(std::span<const Way> ways, const Check& check, std::span<const Body> others) {
+  Wholes out{.ways = std::vector<Whole>(ways.size()), .others = std::vector<Spread>(others.size())};
+  std::vector<std::vector<double>> kernels(ways.size());
+  std::vector<Body> bodies;
+  for (size_t w = 0; w < ways.size(); ++w)
+    bodies.push_back([&, w]() -> Result<double> {
+      const Way& way = ways[w];
+      Whole& whole = out.ways[w];
+      Flags flags = way.flags;
+      flags.no_cache = true, flags.repeat = 2;
+      ASSIGN_OR_RETURN(runtime::RunOptions options, run_options(flags, true));
+      options.engine.range_rows = way.range_rows;
+      meter_->forget_peak();
+      ASSIGN_OR_RETURN(const Session::Outcome outcome, way.session->runtime::Session::run(way.program, options));
+      whole.memory_bytes = meter_->peak();
+      ASSIGN_OR_RETURN(std::string differs, check(outcome));
+      if (whole.wrong.empty()) whole.wrong = std::move(differs);
+      const runtime::RunReport& run = outcome.reports.back();
+      if (whole.wrong.empty() && !run.fallbacks.empty()) whole.wrong = "on the host: " + run.fallbacks[0];
+      whole.sent_bytes = run.column_bytes;
+      uint64_t ns = 0;
+      for (const runtime::KernelReport& k : run.kernels) ns += k.ns;
+      kernels[w].push_back(static_cast<double>(ns) * 1e-6);
+      return static_cast<double>(run.timings.total_ns(PhaseGroup::execute)) * 1e-6;
+    });
+  bodies.insert(bodies.end(), others.begin(), others.end());
+  const Result<void> done = errors_of([&]() -> Result<void> {
+    ASSIGN_OR_RETURN(const std::vector<Spread> spreads, in_turns(bodies));
+    for (size_t w = 0; w < ways.size(); ++w) {
+      out.ways[w].ms = spreads[w];
+      kernels[w].erase(kernels[w].begin(), kernels[w].begin() + settings_.warm_up);
+      if (has_clock()) out.ways[w].kernels_ms = spread_of(std::move(kernels[w]));
+    }
+    out.others.assign(spreads.begin() + static_cast<std::ptrdiff_t>(ways.size()), spreads.end());
+    return {};
+  });
+  std::vector<std::pair<std::string, std::string>> wrong;
+  for (size_t w = 0; w < ways.size(); ++w) wrong.emplace_back(ways[w].name, out.ways[w].wrong);
+  out.wrong = named(wrong);
+  RETURN_IF_ERROR(keep_failure(done, out.failed));
+  return out;
 }
 
 Result<uint64_t> Harness::sent_bytes(Session& session, Side side) {

@@ -60,6 +60,28 @@ struct Measured {
   uint64_t memory_bytes = 0;             // of the device beside the columns, at most at once
   std::string wrong;                     // the first difference, or what it left to the host
 };
+// A side that sends its columns in every run.
+struct Way {
+  Session* session = nullptr;  // Harness::whole_session
+  NamedSource program;
+  Flags flags;
+  std::string name;
+  uint64_t range_rows = 0;  // EngineOptions::range_rows
+};
+// Of one run.
+struct Whole {
+  Spread ms;          // from its begin to its results, by the host's clock
+  Spread kernels_ms;  // of all kernels, by the device's
+  uint64_t sent_bytes = 0;    // of columns
+  uint64_t memory_bytes = 0;  // of the device, at most at once, with what other sessions have
+  std::string wrong;          // the first difference
+};
+struct Wholes {
+  std::vector<Whole> ways;
+  std::vector<Spread> others;
+  std::string wrong;   // of all ways, each after its name
+  std::string failed;  // why they were not measured to their end
+};
 struct Compared {
   std::vector<Measured> sides;
   std::vector<Spread> others;
@@ -107,6 +129,12 @@ class Harness {
   // more.
   Result<uint64_t> sent_bytes(Session& session, Side side);
   std::unique_ptr<Session> session(std::shared_ptr<data::Source> source);
+
+  // The same from columns on the host to results there. Of each turn the second of two runs counts, so that nothing is
+  // compiled in it. Fails as keep_failure does.
+  Result<Wholes> whole_runs(std::span<const Way> ways, const Check& check, std::span<const Body> others = {});
+  // With the device's second stream, and with so much of its memory.
+  Result<std::unique_ptr<Session>> whole_session(std::shared_ptr<data::Source> source, uint64_t memory = UINT64_MAX);
 
   // Bytes per second, 0 without a clock: of a copy on the device, read and written, and of one from
   // pinned memory of the host.

@@ -7,22 +7,19 @@
 // SQL, and answers DuckDB's.
 //
 // Figures: table 1 (bytes that kernels move per byte that is transferred), 17 and 27 (a projection
-// and a sum of what a comparison selects), 18 (groups), 19 and table 3 (SSB), 20 (TPC-H). The
-// paper's other ways to write a pipeline's result stand beside ours in figures 17 and 27: see
-// pipelines.h. Left out: 21 and 22, which run by ranges of rows and end to end: `rndn sql
-// --device-memory`, `rndn bench sql`; devices without a bus between host and device.
+// and a sum of what a comparison selects), 18 (groups), 19 and table 3 (SSB), 20 (TPC-H), 21 (a star
+// join by ranges of rows, as fast as the bus is), 22 (from columns on the host to results, beside
+// DuckDB in place of the paper's CoGaDB and MonetDB). The paper's other ways to write a pipeline's
+// result stand beside ours in figures 17 and 27: see pipelines.h. Left out: devices without a bus
+// between host and device.
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <map>
 
-#include "libraries/base/system/parallel.h"
-#include "runtime/planner/duckdb.h"
-#include "runtime/print_sql.h"
-#include "tools/compare_results.h"
-#include "tools/duckdb_tables.h"
 #include "tools/papers/made_tables.h"
 #include "tools/papers/papers.h"
 #include "tools/papers/pipelines.h"
+#include "tools/papers/sql_cases.h"
 
 namespace rndn::tools::papers {
 namespace {
@@ -116,23 +113,21 @@ struct Suite {
   const char* option;  // of --figures
   const char* figure;
   const char* of_transfer;  // the paper's kernel time in percent of the transfer's
-  std::vector<std::string_view> queries;
+  bool is_whole;            // they are figure 22, too
+  std::vector<std::string> queries;
+
+  std::vector<std::string> names() const { return queries.empty() ? sql_names(name) : queries; }
+  bool is_wanted(const Settings& settings) const {
+    return settings.wants(option) || settings.wants("table1") || (is_whole && settings.wants("22"));
+  }
 };
-const Suite suites[] = {{"ssb", "19", "Fig 19", "9.7 to 78.1 %", {}},
+const Suite suites[] = {{"ssb", "19", "Fig 19", "9.7 to 78.1 %", false, {}},
                         {"tpch",
                          "20",
                          "Fig 20",
                          "5.6 to 268.1 %",
+                         true,
                          {"q01", "q04", "q05", "q06", "q07", "q09", "q13", "q17", "q18", "q19", "q21"}}};
-
-bool has(const Suite& suite, const EmbeddedText& text) {
-  return text.benchmark == suite.name && text.kind == "sql" &&
-         (suite.queries.empty() ||
-          std::find(suite.queries.begin(), suite.queries.end(), text.name) != suite.queries.end());
-}
-bool wants(const Settings& settings, const Suite& suite) {
-  return settings.wants(suite.option) || settings.wants("table1");
-}
 
 class PipelineExperiments {
  public:
@@ -200,63 +195,97 @@ class PipelineExperiments {
     return {};
   }
 
-  // Figures 19 and 20, and table 1.
+  // Figures 19, 20 and 22, and table 1.
   Result<void> queries(const Suite& suite, std::span<const std::string> wanted, Progress& progress) {
-    const std::string data = fmt::format("{}:{}", suite.name, sizes_.scale);
-    ASSIGN_OR_RETURN(const auto source, open_data({.data = data}, wants_.flags));
-    const std::unique_ptr<Session> session = harness_.session(source);
-    ASSIGN_OR_RETURN(const auto duckdb, planner::Duckdb::open(planner::Options::of_environment(), hardware_threads()));
-    std::vector<NamedSource> chosen;
-    TablesRead reads;
-    for (const EmbeddedText& t : embedded_texts()) {
-      if (!has(suite, t) || std::find(wanted.begin(), wanted.end(), t.name) == wanted.end()) continue;
-      for (NamedSource& query : split_sql(std::string(t.name), std::string(t.name), std::string(t.text))) {
-        Timings ignored;
-        ASSIGN_OR_RETURN(const auto prepared,
-                         session->prepare_sql(query, runtime::SqlQueries::Until::program, ignored));
-        for (const auto& [table, columns] : prepared->planned.reads)
-          reads[table].insert(columns.begin(), columns.end());
-        chosen.push_back(std::move(query));
-      }
-    }
-    if (chosen.empty()) return {};
-    RETURN_IF_ERROR(load_tables(*duckdb, session->queries().catalog(), *source, reads));
-    for (const NamedSource& query : chosen) {
-      progress.advance(1);
-      const NamedSource::Statement& sql = *query.sql;
-      ASSIGN_OR_RETURN(const planner::Duckdb::Answer answer,
-                       duckdb->run(sql.text->substr(sql.begin, sql.end - sql.begin)));
-      auto check = [&](const Session::Outcome& outcome) -> Result<std::string> {
-        ASSIGN_OR_RETURN(const runtime::Grid grid, runtime::sql_grid(outcome.results.at(0), outcome.columns));
-        uint64_t reordered = 0;
-        return tools::difference(grid, {answer.names, answer.rows}, reordered, 1e-12);
-      };
-      ASSIGN_OR_RETURN(const Compared done, compare(*session, query, check));
-      ASSIGN_OR_RETURN(const uint64_t rows,
-                       source->rows(suite.name == std::string_view("ssb") ? "lineorder" : "lineitem"));
-      const std::string name = fmt::format("{} {}", suite.name, query.name);
-      if (wants_.wants(suite.option)) add(suite.figure, name, rows, done, suite.of_transfer, "-");
-      if (wants_.wants("table1")) {
-        auto passes = [&](const Measured& m) {
-          return done.failed.empty() ? exactly(static_cast<double>(m.floor_bytes) /
-                                               static_cast<double>(std::max<uint64_t>(done.sent_bytes, 1)))
-                                     : Spread{};
+    std::vector<std::string> names;
+    for (const std::string& name : suite.names())
+      if (std::find(wanted.begin(), wanted.end(), name) != wanted.end()) names.push_back(name);
+    if (names.empty()) return {};
+    ASSIGN_OR_RETURN(const auto cases, SqlCases::open(harness_, suite.name, sizes_.scale, names));
+    if (wants_.wants(suite.option) || wants_.wants("table1"))
+      RETURN_IF_ERROR(cases->each(progress, [&](const SqlCase& c) { return kernels(suite, *cases, c); }));
+    if (!suite.is_whole || !wants_.wants("22")) return {};
+    ASSIGN_OR_RETURN(const auto session, harness_.whole_session(cases->source()));
+    return cases->each(progress, [&](const SqlCase& c) -> Result<void> {
+      const Way way{session.get(), c.query, wants_.flags, "rndn"};
+      ASSIGN_OR_RETURN(const Wholes done, harness_.whole_runs({&way, 1}, c.check, {&c.duckdb, 1}));
+      figures_.add({.figure = "Fig 22",
+                    .what = c.name + ", columns on the host, DuckDB on its cores",
+                    .rows = c.rows,
+                    .base = done.others[0],
+                    .ours = done.ways[0].ms,
+                    .unit = "ms",
+                    .paper = "5.8 (CoGaDB), 26.9 (MonetDB); q19 loses",
+                    .wrong = done.wrong,
+                    .failed = done.failed});
+      return {};
+    });
+  }
+
+  // Figure 21: q3.1 by ranges of rows, whose blocks are the bytes of a column of four bytes.
+  Result<void> ranges(Progress& progress) {
+    for (const double scale : {sizes_.scale / 4, sizes_.scale / 2, sizes_.scale}) {
+      ASSIGN_OR_RETURN(const auto cases, SqlCases::open(harness_, "ssb", scale, {"q3.1"}));
+      ASSIGN_OR_RETURN(const auto session, harness_.whole_session(cases->source()));
+      RETURN_IF_ERROR(cases->each(progress, [&](const SqlCase& c) -> Result<void> {
+        struct Block {
+          const char* name;
+          uint64_t bytes;
         };
-        figures_.add({.figure = "Table 1",
-                      .what = name,
-                      .rows = rows,
-                      .base = passes(done.sides[0]),
-                      .ours = passes(done.sides[1]),
-                      .unit = "passes",
-                      .paper = "2.2 to 38.5 passes",
-                      .wrong = done.wrong,
-                      .failed = done.failed});
-      }
+        for (const Block& block : {Block{"0.5 MB", 500'000}, {"2 MB", 2'000'000}, {"8 MB", 8'000'000}}) {
+          const Way way{session.get(), c.query, wants_.flags, "rndn", block.bytes / 4};
+          ASSIGN_OR_RETURN(const Wholes done, harness_.whole_runs({&way, 1}, c.check));
+          const Whole& whole = done.ways[0];
+          const std::string what = fmt::format("{} at scale {}, blocks of {}", c.name, scale, block.name);
+          const auto bytes = static_cast<double>(whole.sent_bytes);
+          const bool is_measured = done.failed.empty();
+          figures_.add({.figure = "Fig 21",
+                        .what = what + ", of the bus",
+                        .rows = c.rows,
+                        .base = is_measured && transfer_ > 0 ? exactly(bytes / transfer_ * 1e3) : Spread{},
+                        .ours = whole.ms,
+                        .unit = "ms",
+                        .by = Ratio::speed,
+                        .paper = "linear; saturates it from 2 MB on",
+                        .wrong = done.wrong,
+                        .failed = done.failed});
+          figures_.add({.figure = "Fig 21",
+                        .what = what + ", columns and memory of the device",
+                        .rows = c.rows,
+                        .base = is_measured ? exactly(bytes * 1e-6) : Spread{},
+                        .ours = is_measured ? exactly(static_cast<double>(whole.memory_bytes) * 1e-6) : Spread{},
+                        .unit = "MB",
+                        .paper = "473 MB",
+                        .wrong = done.wrong,
+                        .failed = done.failed});
+        }
+        return {};
+      }));
     }
     return {};
   }
 
  private:
+  Result<void> kernels(const Suite& suite, SqlCases& cases, const SqlCase& c) {
+    ASSIGN_OR_RETURN(const Compared done, compare(cases.session(), c.query, c.check));
+    if (wants_.wants(suite.option)) add(suite.figure, c.name, c.rows, done, suite.of_transfer, "-");
+    if (!wants_.wants("table1")) return {};
+    auto passes = [&](const Measured& m) {
+      return done.failed.empty()
+                 ? exactly(static_cast<double>(m.floor_bytes) / static_cast<double>(std::max<uint64_t>(done.sent_bytes, 1)))
+                 : Spread{};
+    };
+    figures_.add({.figure = "Table 1",
+                  .what = c.name,
+                  .rows = c.rows,
+                  .base = passes(done.sides[0]),
+                  .ours = passes(done.sides[1]),
+                  .unit = "passes",
+                  .paper = "2.2 to 38.5 passes",
+                  .wrong = done.wrong,
+                  .failed = done.failed});
+    return {};
+  }
   static std::string difference_of_groups(const std::vector<data::Value>& results, const Sums& sums) {
     if (results.size() != 2 || results[0].size != sums.size() || results[1].size != sums.size())
       return "another number of groups";
@@ -378,8 +407,8 @@ class HorseqcCommand final : public Command {
         "horseqc",
         "the experiments of HorseQC (SIGMOD 2018): kernels beside the transfer of their columns, SSB "
         "and TPC-H, projections, groups");
-    add_paper_flags(*app, settings_, {"17", "18", "19", "20", "27", "table1"});
-    app->add_option("--scale", sizes_.scale, "of SSB and TPC-H (default 10)")->type_name("SF");
+    add_paper_flags(*app, settings_, {"17", "18", "19", "20", "21", "22", "27", "table1"});
+    app->add_option("--scale", sizes_.scale, "of SSB and TPC-H (default 10); figure 21: its quarter and its half, too")->type_name("SF");
     app->add_option("--rows", sizes_.rows, "of figures 17, 18 and 27 (default 60000000: SSB's lineorder at scale 10)")
         ->check(CLI::Range(uint64_t{1}, uint64_t{1} << 31))
         ->type_name("N");
@@ -417,27 +446,13 @@ class HorseqcCommand final : public Command {
 }  // namespace
 
 Result<std::vector<std::string>> horseqc_queries(const Settings& settings, const std::vector<std::string>& list) {
-  std::vector<std::string> all, chosen;
+  std::vector<std::string> all;
   for (const Suite& suite : suites)
-    for (const EmbeddedText& t : embedded_texts())
-      if (wants(settings, suite) && has(suite, t)) all.emplace_back(t.name);
-  if (list.empty()) return all;
-  if (all.empty()) return usage_error("--queries is of figures 19, 20 and table1, of which none is wanted");
-  auto number_of = [](const std::string& name) {
-    return name.substr(std::min(name.find_first_not_of("q0"), name.size()));
-  };
-  auto find = [&](const std::string& number) {
-    return std::find_if(all.begin(), all.end(),
-                        [&](const std::string& name) { return number_of(name) == number_of(number); });
-  };
-  for (const std::string& item : list) {
-    const size_t dash = item.find('-');
-    const auto from = find(item.substr(0, dash)), to = dash == item.npos ? from : find(item.substr(dash + 1));
-    if (from == all.end() || to == all.end() || to < from)
-      return usage_error("there is no query {} (there are: {})", item, fmt::join(all, ", "));
-    chosen.insert(chosen.end(), from, to + 1);
-  }
-  return chosen;
+    if (suite.is_wanted(settings))
+      for (std::string& name : suite.names()) all.push_back(std::move(name));
+  if (all.empty() && !list.empty())
+    return usage_error("--queries is of figures 19, 20, 22 and table1, of which none is wanted");
+  return sql_chosen(all, list);
 }
 
 Figures horseqc_table() { return Figures({"horseqc", "base", "rndn"}); }
@@ -446,15 +461,26 @@ Result<void> measure_horseqc(Harness& harness, const HorseqcSizes& sizes, double
   const Settings& settings = harness.settings();
   ASSIGN_OR_RETURN(const std::vector<std::string> queries, horseqc_queries(settings, sizes.queries));
   PipelineExperiments experiments(harness, sizes, transfer, figures);
-  Progress progress("measuring queries", queries.size());
+  const bool twice = settings.wants("20") || settings.wants("table1");  // and from the host, for figure 22
+  uint64_t count = settings.wants("21") ? 3 : 0;
+  for (const Suite& suite : suites) {
+    const std::vector<std::string> names = suite.names();
+    const auto of = static_cast<uint64_t>(std::count_if(names.begin(), names.end(), [&](const std::string& name) {
+      return std::find(queries.begin(), queries.end(), name) != queries.end();
+    }));
+    if (suite.is_wanted(settings)) count += of;
+    if (suite.is_whole && settings.wants("22") && twice) count += of;
+  }
+  Progress progress("measuring queries", count);
   auto measured = [&](const char* figure, auto&& body) {
     return keep_failure(errors_of(body), figures, {.figure = figure, .what = "all others"});
   };
   if (settings.wants("17") || settings.wants("27"))
     RETURN_IF_ERROR(measured("Figs 17 and 27", [&] { return experiments.selections(); }));
   if (settings.wants("18")) RETURN_IF_ERROR(measured("Fig 18", [&] { return experiments.groups(); }));
+  if (settings.wants("21")) RETURN_IF_ERROR(measured("Fig 21", [&] { return experiments.ranges(progress); }));
   for (const Suite& suite : suites)
-    if (wants(settings, suite))
+    if (suite.is_wanted(settings))
       RETURN_IF_ERROR(measured(suite.figure, [&] { return experiments.queries(suite, queries, progress); }));
   return {};
 }

@@ -10,7 +10,7 @@
 
 namespace rndn::tools::papers {
 
-class Meter final : public device::ForwardingDevice {
+class Meter : public device::ForwardingDevice {
  public:
   using ForwardingDevice::ForwardingDevice;
 

@@ -4,6 +4,7 @@
 #include <memory>
 #include <span>
 
+#include "runtime/model/calibration.h"
 #include "tools/papers/figures.h"
 #include "tools/papers/harness.h"
 
@@ -28,10 +29,20 @@ Figures horseqc_table();
 // transfer: bytes per second from the host; 0: nothing is said of it.
 Result<void> measure_horseqc(Harness& harness, const HorseqcSizes& sizes, double transfer, Figures& figures);
 
+struct YinYangSizes {
+  double scale = 10;  // of SSB
+  uint64_t rows = 60'000'000, keys = 4 << 20;
+  std::vector<std::string> queries;        // of SSB
+  std::vector<model::Calibration> models;  // of the device, where figures 13 to 16 are wanted, and of others
+};
+Figures yin_yang_table();
+Result<void> measure_yin_yang(Harness& harness, const YinYangSizes& sizes, Figures& figures);
+
 }  // namespace rndn::tools::papers
 
 namespace rndn::tools {
 std::unique_ptr<Command> bench_kernel_weaver_command(CLI::App& bench);
 std::unique_ptr<Command> bench_multi_bsp_command(CLI::App& bench);
 std::unique_ptr<Command> bench_horseqc_command(CLI::App& bench);
+std::unique_ptr<Command> bench_yin_yang_command(CLI::App& bench);
 }  // namespace rndn::tools
