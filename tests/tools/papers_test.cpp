@@ -13,6 +13,7 @@
 
 #include "runtime/device/forwarding_device.h"
 #include "runtime/simulator/simulator_device.h"
+#include "runtime/simulator/streams.h"
 #include "tools/copy_speed.h"
 #include "tools/papers/made_tables.h"
 #include "tools/papers/papers.h"
@@ -308,6 +309,42 @@ TEST(PapersHarness, EveryLaunchMovesItsBytes) {
     return k.kind == "library" && k.launches > 1 && k.all_floor_bytes > k.floor_bytes &&
            k.all_floor_bytes < k.floor_bytes * k.launches;
   })) << "a kernel that both have";
+}
+
+// Columns go by the device's second stream, in every run anew, and are counted; kernels alone are measured without it.
+TEST(PapersHarness, WholeRunsHaveBothStreams) {
+  auto simulator = runtime::open_simulator("sm_90");
+  ASSERT_TRUE(simulator.ok());
+  runtime::StreamsDevice streams(**simulator, {.seed = 1});
+  auto harness = Harness::open(tools::DeviceChoice{runtime::DeviceChoice::of(
+                                   std::make_unique<device::WithStreams<device::ForwardingDevice>>(streams))},
+                               Settings{.warm_up = 1, .runs = 2});
+  ASSERT_TRUE(harness.ok());
+  const auto source =
+      source_of({{"t", 1 << 16, {{"k", hir::BasicType::i32, [](uint64_t i) { return static_cast<int64_t>(i % 7); }}}}});
+  const tools::NamedSource program{"p", "p.hir",
+                                   "module m { import Builtin.*; def main() : i64 { t:table = @load_table(`t:sym); k:i32 = "
+                                   "check_cast(@column_value(t, `k:sym), i32); w:i64 = check_cast(k, i64); r:i64 = "
+                                   "@sum(w); return r; } }"};
+  int64_t sum = 0;
+  for (int64_t i = 0; i < 1 << 16; ++i) sum += i % 7;
+  unsigned runs = 0;
+  auto check = [&](const tools::Session::Outcome& o) -> Result<std::string> {
+    ++runs;
+    return difference(o.results, {Answer::of(std::vector<int64_t>{sum})});
+  };
+  for (const bool both : {false, true}) {
+    auto session = both ? (*harness)->whole_session(source) : Result((*harness)->session(source));
+    ASSERT_TRUE(session.ok());
+    const uint64_t waits = streams.waits();
+    const Way way{session->get(), program, {}, "way"};
+    auto done = (*harness)->whole_runs({&way, 1}, check);
+    ASSERT_TRUE(done.ok()) << done.error().message;
+    EXPECT_EQ(done->wrong + done->failed, "");
+    EXPECT_EQ(done->ways[0].sent_bytes, uint64_t{4} << 16) << "in the last run";
+    EXPECT_EQ(streams.waits() > waits, both);
+  }
+  EXPECT_EQ(runs, 2 * 3u);
 }
 
 // As `in_turns` shows them.
