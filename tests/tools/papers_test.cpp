@@ -322,10 +322,11 @@ TEST(PapersHarness, WholeRunsHaveBothStreams) {
   ASSERT_TRUE(harness.ok());
   const auto source =
       source_of({{"t", 1 << 16, {{"k", hir::BasicType::i32, [](uint64_t i) { return static_cast<int64_t>(i % 7); }}}}});
-  const tools::NamedSource program{"p", "p.hir",
-                                   "module m { import Builtin.*; def main() : i64 { t:table = @load_table(`t:sym); k:i32 = "
-                                   "check_cast(@column_value(t, `k:sym), i32); w:i64 = check_cast(k, i64); r:i64 = "
-                                   "@sum(w); return r; } }"};
+  const tools::NamedSource program{
+      "p", "p.hir",
+      "module m { import Builtin.*; def main() : i64 { t:table = @load_table(`t:sym); k:i32 = "
+      "check_cast(@column_value(t, `k:sym), i32); w:i64 = check_cast(k, i64); r:i64 = "
+      "@sum(w); return r; } }"};
   int64_t sum = 0;
   for (int64_t i = 0; i < 1 << 16; ++i) sum += i % 7;
   unsigned runs = 0;
@@ -697,7 +698,7 @@ TEST(PapersHorseqc, QueriesAreChosen) {
   EXPECT_THAT(chosen({"17"}, {"6"}), HasSubstr("figures 19, 20, 22 and table1"));
 }
 
-#define NEEDS_PLANNER                                                                   \
+#define NEEDS_PLANNER                                                                 \
   if (!std::filesystem::exists(RNDN_BIN_DIR "/../share/duckdb/libduckdb-planner.so")) \
   GTEST_SKIP() << "skipped: the planner of SQL is not installed (tools/sql-planner does that)"
 
@@ -736,7 +737,8 @@ TEST(PapersYinYang, TheTableIsComplete) {
   NEEDS_PLANNER;
   const auto harness = harness_of();
   model::Calibration model;
-  for (const model::RateRow& row : model::rate_rows) model.of(row.rate) = {{.at = 1, .median = 1e9, .low = 1e9, .high = 1e9}};
+  for (const model::RateRow& row : model::rate_rows)
+    model.of(row.rate) = {{.at = 1, .median = 1e9, .low = 1e9, .high = 1e9}};
   for (const model::Rate rate : {model::Rate::launch, model::Rate::graph_node, model::Rate::wait, model::Rate::overlap})
     model.of(rate) = {{.median = 0.5, .low = 0.5, .high = 0.5}};
   model::Calibration other = model;

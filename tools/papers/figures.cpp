@@ -73,13 +73,15 @@ std::string Figures::tsv(const Facts& facts) const {
   for (const FigureRow& r : rows_) {
     const std::optional<double> ratio = r.ratio();
     const char* const unit = r.by == Ratio::speedup ? "" : " %";
-    out += fmt::format("{}\t{}\t{}\t{}\t{}\t{}\t{}\t{}\t{}\t{}\t{}\n", r.figure, r.what, r.rows, text_of(r.base),
-                       text_of(r.ours), r.unit, ratio ? fmt::format("{:.2f}{}", *ratio, unit) : "-", r.paper,
-                       r.goal ? fmt::format("{} {}{}", r.by == Ratio::share || r.by == Ratio::error ? "<=" : ">=", *r.goal, unit) : "-",
-                       !r.goal || !ratio ? "-"
-                       : r.meets_goal()  ? "yes"
-                                         : "no",
-                       answer_of(r));
+    out += fmt::format(
+        "{}\t{}\t{}\t{}\t{}\t{}\t{}\t{}\t{}\t{}\t{}\n", r.figure, r.what, r.rows, text_of(r.base), text_of(r.ours),
+        r.unit, ratio ? fmt::format("{:.2f}{}", *ratio, unit) : "-", r.paper,
+        r.goal ? fmt::format("{} {}{}", r.by == Ratio::share || r.by == Ratio::error ? "<=" : ">=", *r.goal, unit)
+               : "-",
+        !r.goal || !ratio ? "-"
+        : r.meets_goal()  ? "yes"
+                          : "no",
+        answer_of(r));
   }
   return out;
 }

@@ -70,8 +70,8 @@ struct Way {
 };
 // Of one run.
 struct Whole {
-  Spread ms;          // from its begin to its results, by the host's clock
-  Spread kernels_ms;  // of all kernels, by the device's
+  Spread ms;                  // from its begin to its results, by the host's clock
+  Spread kernels_ms;          // of all kernels, by the device's
   uint64_t sent_bytes = 0;    // of columns
   uint64_t memory_bytes = 0;  // of the device, at most at once, with what other sessions have
   std::string wrong;          // the first difference

@@ -271,9 +271,9 @@ class PipelineExperiments {
     if (wants_.wants(suite.option)) add(suite.figure, c.name, c.rows, done, suite.of_transfer, "-");
     if (!wants_.wants("table1")) return {};
     auto passes = [&](const Measured& m) {
-      return done.failed.empty()
-                 ? exactly(static_cast<double>(m.floor_bytes) / static_cast<double>(std::max<uint64_t>(done.sent_bytes, 1)))
-                 : Spread{};
+      return done.failed.empty() ? exactly(static_cast<double>(m.floor_bytes) /
+                                           static_cast<double>(std::max<uint64_t>(done.sent_bytes, 1)))
+                                 : Spread{};
     };
     figures_.add({.figure = "Table 1",
                   .what = c.name,
@@ -408,7 +408,8 @@ class HorseqcCommand final : public Command {
         "the experiments of HorseQC (SIGMOD 2018): kernels beside the transfer of their columns, SSB "
         "and TPC-H, projections, groups");
     add_paper_flags(*app, settings_, {"17", "18", "19", "20", "21", "22", "27", "table1"});
-    app->add_option("--scale", sizes_.scale, "of SSB and TPC-H (default 10); figure 21: its quarter and its half, too")->type_name("SF");
+    app->add_option("--scale", sizes_.scale, "of SSB and TPC-H (default 10); figure 21: its quarter and its half, too")
+        ->type_name("SF");
     app->add_option("--rows", sizes_.rows, "of figures 17, 18 and 27 (default 60000000: SSB's lineorder at scale 10)")
         ->check(CLI::Range(uint64_t{1}, uint64_t{1} << 31))
         ->type_name("N");

@@ -69,20 +69,20 @@ Result<void> SqlCases::each(Progress& progress, const std::function<Result<void>
     const NamedSource::Statement& sql = *query.sql;
     const std::string text = sql.text->substr(sql.begin, sql.end - sql.begin);
     ASSIGN_OR_RETURN(const planner::Duckdb::Answer answer, duckdb_->run(text));
-    RETURN_IF_ERROR(body(
-        {.query = query,
-         .name = fmt::format("{} {}", suite_, query.name),
-         .rows = rows_,
-         .check = [&](const Session::Outcome& outcome) -> Result<std::string> {
-           ASSIGN_OR_RETURN(const runtime::Grid grid, runtime::sql_grid(outcome.results.at(0), outcome.columns));
-           uint64_t reordered = 0;
-           return tools::difference(grid, {answer.names, answer.rows}, reordered, 1e-12);
-         },
-         .duckdb = [&]() -> Result<double> {
-           const auto begin = std::chrono::steady_clock::now();
-           RETURN_IF_ERROR(duckdb_->run(text));
-           return std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - begin).count();
-         }}));
+    RETURN_IF_ERROR(
+        body({.query = query,
+              .name = fmt::format("{} {}", suite_, query.name),
+              .rows = rows_,
+              .check = [&](const Session::Outcome& outcome) -> Result<std::string> {
+                ASSIGN_OR_RETURN(const runtime::Grid grid, runtime::sql_grid(outcome.results.at(0), outcome.columns));
+                uint64_t reordered = 0;
+                return tools::difference(grid, {answer.names, answer.rows}, reordered, 1e-12);
+              },
+              .duckdb = [&]() -> Result<double> {
+                const auto begin = std::chrono::steady_clock::now();
+                RETURN_IF_ERROR(duckdb_->run(text));
+                return std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - begin).count();
+              }}));
   }
   return {};
 }

@@ -17,7 +17,8 @@ namespace rndn::tools::papers {
 // The names of a suite's queries, such as q06, q1.1.
 std::vector<std::string> sql_names(std::string_view suite);
 // Those that a list such as 1.1,q06,17-19 has of them; an empty list: all. Fails (fault usage) for what there is not.
-Result<std::vector<std::string>> sql_chosen(const std::vector<std::string>& names, const std::vector<std::string>& list);
+Result<std::vector<std::string>> sql_chosen(const std::vector<std::string>& names,
+                                            const std::vector<std::string>& list);
 
 struct SqlCase {
   NamedSource query;

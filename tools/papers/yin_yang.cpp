@@ -40,10 +40,10 @@ struct Star {
     MadeTable t{"t", rows, {{"k", BasicType::i32, [self = *this](uint64_t i) { return self.key(i); }}}};
     for (unsigned c = 0; c < columns; ++c)
       t.columns.push_back({fmt::format("v{}", c), BasicType::i32, [c](uint64_t i) { return value(c, i); }});
-    MadeTable s{"s",
-                keys,
-                {{"sk", BasicType::i32, [](uint64_t i) { return static_cast<int64_t>(i); }},
-                 {"a", BasicType::i32, percent}}};
+    MadeTable s{
+        "s",
+        keys,
+        {{"sk", BasicType::i32, [](uint64_t i) { return static_cast<int64_t>(i); }}, {"a", BasicType::i32, percent}}};
     return source_of({std::move(t), std::move(s)});
   }
   // Sums of `sums` columns over the rows whose keys are among so many percent.
@@ -132,7 +132,9 @@ model::Calibration faster(model::Calibration c, std::initializer_list<model::Rat
     for (model::Point& p : c.of(rate)) p.median *= times, p.low *= times, p.high *= times;
   return c;
 }
-double ms_of(std::span<const model::Work> work, const model::Calibration& c) { return model::kernels_ns(work, c) * 1e-6; }
+double ms_of(std::span<const model::Work> work, const model::Calibration& c) {
+  return model::kernels_ns(work, c) * 1e-6;
+}
 double ms_of(std::span<const model::Work> work, uint64_t bytes, const model::Calibration& c) {
   const double speed = c.value(model::Rate::host_pinned);
   return ms_of(work, c) + (speed > 0 ? static_cast<double>(bytes) / speed * 1e3 : 0);
@@ -172,7 +174,8 @@ class YinYangExperiments {
         const Way ways[] = {{by_keys.get(), c.query, narrow, "keys"}, {session.get(), c.query, narrow, "row numbers"}};
         RETURN_IF_ERROR(pair("Fig 6c", c, "joins by row numbers", ways, false, "flight 1, 3.1 gain, 3.3, 3.4 lose"));
       }
-      if (wants_.wants("14") || wants_.wants("15") || wants_.wants("16")) return predicted(forecaster, *cases, *session, c);
+      if (wants_.wants("14") || wants_.wants("15") || wants_.wants("16"))
+        return predicted(forecaster, *cases, *session, c);
       return {};
     }));
     if (wants_.wants("6b")) leave_out("Fig 6b", "columns that kernels read from the host's memory", "there are none");
@@ -197,9 +200,9 @@ class YinYangExperiments {
       const char *name, *of, *paper;
     };
     static const Kept kept[] = {
-        {"lo_orderdate", "date", "50 %"},     {"lo_custkey", "customer", "100 %"}, {"lo_partkey", "part", "100 %"},
-        {"lo_suppkey", "supplier", "50 or 100 %"}, {"lo_quantity", "", "25 %"},     {"lo_discount", "", "25 %"},
-        {"lo_extendedprice", "", "100 %"},    {"lo_revenue", "", "100 %"},         {"lo_supplycost", "", "100 %"}};
+        {"lo_orderdate", "date", "50 %"},          {"lo_custkey", "customer", "100 %"}, {"lo_partkey", "part", "100 %"},
+        {"lo_suppkey", "supplier", "50 or 100 %"}, {"lo_quantity", "", "25 %"},         {"lo_discount", "", "25 %"},
+        {"lo_extendedprice", "", "100 %"},         {"lo_revenue", "", "100 %"},         {"lo_supplycost", "", "100 %"}};
     ASSIGN_OR_RETURN(const auto source, open_data({.data = fmt::format("ssb:{}", sizes_.scale)}, wants_.flags));
     std::vector<std::string> names;
     for (const Kept& k : kept) names.emplace_back(k.name);
@@ -265,7 +268,8 @@ class YinYangExperiments {
       if (wrong.empty()) wrong = std::move(differs);
       uint64_t ns = 0;
       for (const runtime::KernelReport& k : outcome.reports.at(0).kernels)
-        if (std::any_of(work.begin(), work.end(), [&](const model::Work& w) { return w.is_kernel && w.name == k.name; }))
+        if (std::any_of(work.begin(), work.end(),
+                        [&](const model::Work& w) { return w.is_kernel && w.name == k.name; }))
           ns += k.ns;
       return static_cast<double>(ns) * 1e-6;
     };
@@ -299,12 +303,11 @@ class YinYangExperiments {
     std::string wrong, failed;
     Spread ms;
     const Result<void> done = errors_of([&]() -> Result<void> {
-      ASSIGN_OR_RETURN(ms, measured(
-                               *session, program, work,
-                               [&](const Session::Outcome& o) -> Result<std::string> {
-                                 return difference(o.results, answer);
-                               },
-                               wrong));
+      ASSIGN_OR_RETURN(
+          ms,
+          measured(
+              *session, program, work,
+              [&](const Session::Outcome& o) -> Result<std::string> { return difference(o.results, answer); }, wrong));
       return {};
     });
     RETURN_IF_ERROR(keep_failure(done, failed));
@@ -317,9 +320,10 @@ class YinYangExperiments {
     Timings ignored;
     ASSIGN_OR_RETURN(const auto prepared,
                      cases.session().prepare_sql(c.query, runtime::SqlQueries::Until::program, ignored));
-    ASSIGN_OR_RETURN(const std::vector<model::Work> work,
-                     forecaster.work({c.query.name, "<program of " + c.query.file + ">", prepared->translation->program},
-                                     wants_.flags, true));
+    ASSIGN_OR_RETURN(
+        const std::vector<model::Work> work,
+        forecaster.work({c.query.name, "<program of " + c.query.file + ">", prepared->translation->program},
+                        wants_.flags, true));
     const model::Calibration& model = sizes_.models.at(0);
     std::string wrong, failed;
     Spread ms;
@@ -352,7 +356,8 @@ class YinYangExperiments {
         std::string name = fmt::format("device {}", d + 1);
         for (const auto& [fact, value] : sizes_.models[d].facts)
           if (fact == "device") name = value;
-        beside("Fig 15", ", predicted for " + name + " and here", ms_of(work, bytes, sizes_.models[d]), all, "within 10 %");
+        beside("Fig 15", ", predicted for " + name + " and here", ms_of(work, bytes, sizes_.models[d]), all,
+               "within 10 %");
       }
     if (wants_.wants("16")) {
       using model::Rate;
@@ -391,7 +396,8 @@ class YinYangCommand final : public Command {
         ->check(CLI::Range(uint64_t{1024}, uint64_t{1} << 28))
         ->type_name("N");
     app->add_option("--queries", list_, "such as 1.1,2.1-3.4 (default: all 13)")->delimiter(',')->type_name("LIST");
-    app->add_option("--model", model_, "of `rndn devices --calibrate -o FILE` (default: calibrates, which takes a minute)")
+    app->add_option("--model", model_,
+                    "of `rndn devices --calibrate -o FILE` (default: calibrates, which takes a minute)")
         ->type_name("FILE");
     app->add_option("--other", others_, "the same of other devices, for figure 15")->delimiter(',')->type_name("FILES");
   }
@@ -447,8 +453,7 @@ Result<void> measure_yin_yang(Harness& harness, const YinYangSizes& sizes, Figur
   if (settings.wants("table4")) RETURN_IF_ERROR(measured("Table 4", [&] { return experiments.sizes(); }));
   if (settings.wants("13")) RETURN_IF_ERROR(measured("Fig 13", [&] { return experiments.joins(); }));
   for (const char* figure : {"6a", "6b", "6c", "14", "15", "16"})
-    if (settings.wants(figure))
-      return measured("Figs 6, 14 to 16", [&] { return experiments.queries(sizes.queries); });
+    if (settings.wants(figure)) return measured("Figs 6, 14 to 16", [&] { return experiments.queries(sizes.queries); });
   return {};
 }
 
