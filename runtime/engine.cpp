@@ -520,6 +520,7 @@ Result<std::vector<Value>> Engine::run_whole(Plan& plan, Timings& timings, std::
   Plan::State& p = *plan.state_;
   if (p.instead) {
     p.instead->state_->tables = p.tables;
+    p.instead->state_->foresees &= p.foresees;
     return run_whole(*p.instead, timings, printed, kernels, fallbacks, texts_walked);
   }
   const bool is_unlimited = state_->memory.limit() == UINT64_MAX;  // under a limit pages of other sizes would be in the way
@@ -561,6 +562,7 @@ Result<std::vector<Value>> Engine::run_whole(Plan& plan, Timings& timings, std::
     }
     unsure = p.take_unsure();
     full = p.take_full();
+    if (run.was_wrong(results.ok())) full = true;
     again = full || unsure || wide_sums || !repeats.empty() || !unfit.empty() || !apart.empty();
     if (results) ++p.runs;
     if (texts_walked) *texts_walked = run.texts_walked();
@@ -616,6 +618,7 @@ Result<std::vector<Value>> Engine::run_whole(Plan& plan, Timings& timings, std::
   ASSIGN_OR_RETURN(p.instead, this->plan(*p.compiled_again, p.sources, p.options, timings));
   if (printed) printed->resize(printed_before);
   p.instead->state_->tables = p.tables;
+  p.instead->state_->foresees = p.foresees;
   return run_whole(*p.instead, timings, printed, kernels, fallbacks, texts_walked);
 }
 

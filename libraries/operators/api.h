@@ -5,7 +5,7 @@
 //   Result<Vector> permutation = sql.order(columns, ascending, memory);
 //
 // An operator is its kernels and its host driver side by side in one file. Work is queued on the device's stream; an operator may wait for
-// the device once, to learn the sizes that decide what comes next. Its temporary memory may be reused by whatever is queued after it.
+// the device once, unless Memory::foreseen knows the answer, to learn the sizes that decide what comes next. Its temporary memory may be reused by whatever is queued after it.
 //
 // A result whose length is found while it is made has room for as many elements as it can have. Where that is more than the memory allows
 // (Memory::most_unknown) its elements are counted in a pass of their own, and it is made as long as it is.
@@ -101,6 +101,12 @@ class Memory {
   virtual Result<Address> temporary(uint64_t bytes) = 0;      // until the operator returns; contents undefined
   virtual Result<Address> result(uint64_t bytes) = 0;         // belongs to the operator's result; contents undefined
   virtual Result<device::Mapped> mapped(uint64_t bytes) = 0;  // for sizes and flags, until the operator returns; zeroed
+  // What kernels will have written to `found`, which `mapped` gave, where an earlier run of the same operator on the same vectors tells it, and whoever
+  // tells it makes sure of it later; null: wait for it. `what` names the operator's question.
+  virtual const uint64_t* foreseen([[maybe_unused]] std::string_view what, [[maybe_unused]] const device::Mapped& found,
+                                   [[maybe_unused]] size_t words) {
+    return nullptr;
+  }
   // What `result` gave belongs to none after all, once the work so far is done. It may stay until the operator returns.
   virtual void give_back(Address) {}
   // The most bytes that are taken where fewer may turn out to be needed. What might be longer is counted first.

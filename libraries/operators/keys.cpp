@@ -245,8 +245,7 @@ Result<uint64_t> find_bounds(Library& library, const Rows& rows, std::vector<Par
     RETURN_IF_ERROR(library.launch(*kernel, grid, a, rows.capacity * bytes));
     out += 8 * (1 + 4 * count);
   }
-  RETURN_IF_ERROR(library.device().synchronize());
-  const uint64_t* found = static_cast<const uint64_t*>(mapped.host);
+  ASSIGN_OR_RETURN(const uint64_t* found, library.learn("bounds", mapped, batches + 4 * unknown.size(), memory));
   n = found[0];
   RETURN_IF_ERROR(check_rows({n, 0}));
   for (size_t k = 0; k < unknown.size(); ++k) {

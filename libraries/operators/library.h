@@ -47,6 +47,9 @@ class Scratch final : public Memory {
   Result<Address> result(uint64_t bytes) override { return memory_.temporary(bytes); }
   Result<device::Mapped> mapped(uint64_t bytes) override { return memory_.mapped(bytes); }
   uint64_t most_unknown() const override { return memory_.most_unknown(); }
+  const uint64_t* foreseen(std::string_view what, const device::Mapped& found, size_t words) override {
+    return memory_.foreseen(what, found, words);
+  }
 
  private:
   Memory& memory_;
@@ -76,6 +79,8 @@ class Library {
   uint32_t grid(const Kernel& kernel, uint64_t tiles) const;
   Result<void> launch(const Kernel& kernel, uint32_t grid, const Arguments& arguments, uint64_t floor_bytes = 0,
                       uint32_t dynamic_shared = 0);
+  // What kernels write to `found`: foreseen, or waited for.
+  Result<const uint64_t*> learn(std::string_view what, const device::Mapped& found, size_t words, Memory& memory);
   // zeroed_bytes of device memory that are zero, for counters: every kernel that uses them leaves them so.
   static constexpr uint64_t zeroed_bytes = 64 << 10;
   Result<Address> zeroed();

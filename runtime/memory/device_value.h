@@ -72,6 +72,8 @@ struct Item {
   };
   std::vector<Piece> pieces;  // text: what sub_string made of it
 
+  uint32_t result_slot = UINT32_MAX;  // of the plan, of a vector that a kernel made for the host alone, but not in mapped memory
+
   // How long the item lives: its memory comes from an arena that lives as long.
   enum Lifetime : uint8_t { of_run, of_plan, of_engine } lifetime = of_run;
 

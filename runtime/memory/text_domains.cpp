@@ -274,11 +274,18 @@ Result<DomainPtr> Domain::texts_of(std::vector<uint32_t>& codes, const TextTools
     return of;
   };
   while (d->kind_ == Kind::distinct && d->first_.size() != d->count_) {
-    if (!codes.empty()) {
+    std::unordered_map<uint32_t, uint32_t>& known = d->read_first_;
+    if (std::any_of(codes.begin(), codes.end(), [&](uint32_t code) { return !known.contains(code); })) {
+      const std::vector<uint32_t> asked = codes;
       ASSIGN_OR_RETURN(const operators::Vector of, send());
       ASSIGN_OR_RETURN(const operators::Vector first,
                        tools.sql->translate(of, d->first_on_device_->address, d->count_, *tools.memory));
       RETURN_IF_ERROR(tools.device.copy_to_host(codes.data(), first.data, 4 * codes.size()));
+      constexpr size_t most_known = 65536;
+      if (known.size() + codes.size() <= most_known)
+        for (size_t k = 0; k < codes.size(); ++k) known.emplace(asked[k], codes[k]);
+    } else {
+      for (uint32_t& code : codes) code = known.at(code);
     }
     d = d->base_;
   }

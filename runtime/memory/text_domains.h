@@ -207,6 +207,7 @@ class Domain : public std::enable_shared_from_this<Domain> {
   std::weak_ptr<Domain> hashed_;      // its base_ is this domain
   BufferPtr first_on_device_;         // distinct: u32 per code, the first code of base_ that has the text
   std::vector<uint32_t> first_;       // the same, when it is readable
+  std::unordered_map<uint32_t, uint32_t> read_first_;  // the same, of some codes that the host has read
   std::map<std::string, uint32_t> found_;  // codes that the device looked for
   std::map<std::pair<uint64_t, uint64_t>, std::weak_ptr<Domain>> pieces_;
   std::map<std::vector<std::string>, std::weak_ptr<Domain>> more_;

@@ -36,6 +36,9 @@ class Run {
   Forecast forecast(DataChoices* choices = nullptr);
   // After an error: nothing may still write to what is given back, nor be found by the next run.
   void settle();
+  // Whether operators were told something else than the device found, so that the results are wrong. After the run, which has waited. What all of a
+  // run that ended well were told is kept for the next.
+  bool was_wrong(bool ended_well);
   // Launches of library kernels, one entry per kernel.
   std::vector<KernelReport> take_library_reports();
   // Steps that the reference interpreter ran though they had a kernel or an operator: a phrase each, as Plan::fallbacks().
@@ -67,6 +70,17 @@ class Run {
   Result<void> end_recording(std::span<const ItemPtr> results);
   Result<std::vector<Value>> replay();
   bool recording_ = false;
+  // Foreseeing (Answers).
+  static constexpr uint64_t runs_that_agree = 2;
+  bool runs_on_device() const;  // but for results
+  bool may_foresee() const;
+  const uint64_t* answer(std::string_view question, const device::Mapped& found, size_t words);
+  void note_column(const std::shared_ptr<const data::Column>& column);
+  std::vector<Told> told_;
+  std::vector<std::weak_ptr<const data::Column>> columns_;
+  size_t step_ = 0;
+  bool foresees_ = false;  // so far this run is as those before
+  bool is_replay_ = false;
   std::vector<BufferPtr> held_;  // by a graph
   std::vector<DomainPtr> held_domains_;
   uint64_t spared_after_ = 0;  // Engine::State::Sparing where bounds of vectors are sent
@@ -282,6 +296,7 @@ class Run {
     Result<device::Address> result(uint64_t bytes) override;
     Result<device::Mapped> mapped(uint64_t bytes) override;
     void give_back(device::Address result) override;
+    const uint64_t* foreseen(std::string_view what, const device::Mapped& found, size_t words) override;
     uint64_t most_unknown() const override { return run_.engine_.memory.most_unknown(); }
     BufferPtr buffer(device::Address address) const;  // the result that it lies in, or null
     void clear();

@@ -14,6 +14,7 @@ using hir::BasicType;
 
 namespace {
 constexpr uint64_t mapped_result_limit = 64 << 10;  // bytes; larger results are copied at full speed instead
+constexpr uint64_t mapped_room_limit = 16 << 20;    // bytes of those that were not longer in the run before
 constexpr uint64_t kept_for_messages =
     16 << 20;  // bytes of intermediate inputs that a kernel keeps alive until the next wait
 
@@ -390,7 +391,11 @@ Result<std::optional<std::vector<BufferPtr>>> Run::bounds_of(const codegen::Kern
 Result<void> Run::allocate_result(const Step& s, size_t i, Item& made) {
   const uint64_t bytes = (device_bytes(made, made.capacity) + 255) / 256 * 256;
   const uint32_t slot = i < s.outputs.size() ? s.outputs[i] : no_slot;
-  const bool mapped = bytes <= mapped_result_limit && (slot == no_slot || !plan_.steps.read_on_device[slot]);
+  const bool for_host = slot == no_slot || !plan_.steps.read_on_device[slot];
+  const auto known = made.exact ? plan_.result_rows.end() : plan_.result_rows.find(slot);
+  const uint64_t expected =
+      known == plan_.result_rows.end() || bytes > mapped_room_limit ? bytes : device_bytes(made, std::min(known->second, made.capacity));
+  const bool mapped = for_host && expected <= mapped_result_limit;
   if (!made.exact && !mapped && engine_.memory.limits_unknown(bytes))
     return world_error(
                "{} more bytes do not fit on {}: a result of unknown length has at most a tenth of the limit of device "
@@ -400,6 +405,7 @@ Result<void> Run::allocate_result(const Step& s, size_t i, Item& made) {
   ASSIGN_OR_RETURN(made.data_buffer, (mapped ? engine_.mapped : engine_.buffers).allocate(bytes + 8));
   made.data = made.data_buffer->address;
   made.size_slot = made.data + bytes;
+  if (for_host && !mapped) made.result_slot = slot;
   if (mapped) {
     made.mapped_data = made.data_buffer->host;
     made.mapped_size = reinterpret_cast<const uint64_t*>(static_cast<const char*>(made.data_buffer->host) + bytes);

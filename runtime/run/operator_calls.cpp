@@ -40,6 +40,11 @@ Result<device::Mapped> Run::OperatorMemory::mapped(uint64_t bytes) {
   run_.until_wait_.push_back(buffer);
   return device::Mapped{buffer->host, buffer->address};
 }
+const uint64_t* Run::OperatorMemory::foreseen(std::string_view what, const device::Mapped& found, size_t words) {
+  // What is made once, for domains of texts or columns, is not asked again.
+  if (this == &run_.text_memory_ || &results_arena_ != &run_.engine_.buffers) return nullptr;
+  return run_.answer(what, found, words);
+}
 void Run::OperatorMemory::give_back(Address result) {
   std::erase_if(results_, [&](const BufferPtr& b) { return b->address == result; });
 }

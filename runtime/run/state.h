@@ -87,6 +87,27 @@ struct LibraryLaunch {
   bool fused = false;
 };
 
+// What operators of a run asked of the device to go on: rows, groups, bounds. Equal runs get equal answers, so that a run goes on with those of the
+// runs before and sees at its end whether it got the same.
+struct Answers {
+  struct Answer {
+    size_t step = 0;
+    std::string_view question;    // the operator's name for it
+    std::vector<uint64_t> words;  // mapped memory, as the work left it
+    bool operator==(const Answer&) const = default;
+  };
+  std::vector<Answer> all;                                 // in the order of the questions
+  std::vector<std::weak_ptr<const data::Column>> columns;  // what the run read, in its order
+};
+// An answer on its way, and whether the operator went on with one of the runs before.
+struct Told {
+  size_t step = 0;
+  std::string_view question;
+  size_t words = 0;
+  BufferPtr at;
+  bool foreseen = false;
+};
+
 // A run as a graph: every launch up to the results, with its addresses.
 struct Replay {
   device::GraphHandle graph{};
@@ -95,6 +116,7 @@ struct Replay {
   std::vector<DomainPtr> held_domains;
   std::vector<Launched> launched;
   std::vector<LibraryLaunch> library_launched;
+  std::vector<Told> told;
   uint64_t evictions = 0;  // the engine's, when it was made
 };
 
@@ -205,6 +227,7 @@ struct Engine::Plan::State {
   const reference::Tables* tables;  // of the runs to come: the engine's, or parts of these (runtime/stream)
   data::ColumnsRead columns;  // what steps read, not yet prefetched
   std::vector<KernelState> kernels;
+  std::map<uint32_t, uint64_t> result_rows;  // of the last run, by Item::result_slot
   std::vector<bool> copied;  // per slot: a result of a kernel starts as a copy of it, in the plain form
   std::string whole_program;  // why the reference interpreter runs all of it; empty: it does not
   std::shared_ptr<LoadedModule> module;
@@ -229,6 +252,10 @@ struct Engine::Plan::State {
   bool graphs = true;            // false: one could not be made
   std::optional<Replay> replay;
   void drop_replay();
+  // Of the last run, and how many runs, one after the other, have got the same. From then on they are foreseen.
+  Answers answers;
+  uint64_t same_answers = 0;
+  bool foresees = true;  // false: tables are parts of others, which change; or an answer was another one
   // What it keeps on the device between runs; what the next run needs of it is sent again.
   void give_back();
   // What runs since keys that the code took to be unique turned out to repeat, or sums of floats needed more bits.

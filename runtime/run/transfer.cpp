@@ -81,7 +81,8 @@ Result<void> Run::learn_length(Item& v) {
 
 // --- To the host ---
 
-// Copies what results still lack into mapped memory, all of them with one wait, or two when sizes are not known: a copy of its own costs a wait each.
+// Waits. Copies what results still lack into mapped memory before, all of them with that one wait, or another one when sizes are not known: a copy of
+// its own costs a wait each. How long those were is kept for the next run, whose kernels write short ones where the host sees them.
 // Large vectors of numbers stay on the device where they may (runtime/memory/result_memory.h).
 Result<void> Run::bring_back(std::span<const ItemPtr> results) {
   constexpr uint64_t most = 4 << 20;  // bytes of one vector; larger ones are copied directly
@@ -98,22 +99,24 @@ Result<void> Run::bring_back(std::span<const ItemPtr> results) {
       missing.push_back(v);
   };
   for (const ItemPtr& v : results) collect(v);
-  std::vector<std::pair<Item*, const uint64_t*>> sizes;
+  std::vector<std::pair<Item*, BufferPtr>> sizes;
   for (const ItemPtr& v : missing) {
     if (v->exact) continue;
     ASSIGN_OR_RETURN(BufferPtr size, engine_.flags.allocate(8));
-    until_wait_.push_back(size);
     RETURN_IF_ERROR(device_.copy(size->address, v->size_slot, 8));
-    sizes.push_back({v.get(), static_cast<const uint64_t*>(size->host)});
+    sizes.push_back({v.get(), std::move(size)});
+    pending_ = true;
   }
   if (!sizes.empty()) {
-    RETURN_IF_ERROR(device_.synchronize());
-    for (const auto& [v, size] : sizes) {
-      if (*size > v->capacity)
+    RETURN_IF_ERROR(wait());
+    for (const auto& [v, buffer] : sizes) {
+      const uint64_t size = *static_cast<const uint64_t*>(buffer->host);
+      if (size > v->capacity)
         return Error{Fault::internal,
-                     fmt::format("a kernel wrote {} elements into a vector of at most {}", *size, v->capacity)};
-      v->capacity = *size;
+                     fmt::format("a kernel wrote {} elements into a vector of at most {}", size, v->capacity)};
+      v->capacity = size;
       v->exact = true;
+      if (v->result_slot != no_slot) plan_.result_rows[v->result_slot] = size;
     }
   }
   ResultMemory* const stay = ResultMemory::for_results();

@@ -417,6 +417,7 @@ Result<std::vector<Value>> Stream::move(Node& node, const data::Tables& tables, 
 Result<std::vector<Value>> Stream::run_whole(Node& node, const data::Tables& tables,
                                              Timings& timings) {
   node.plan->state_->tables = &tables;
+  node.plan->state_->foresees = false;
   std::vector<KernelReport> kernels;
   std::vector<std::string> fallbacks;
   uint64_t walked = 0;

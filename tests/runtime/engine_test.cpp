@@ -6,6 +6,7 @@
 #include <gtest/gtest.h>
 
 #include <cstdlib>
+#include <functional>
 #include <map>
 #include <sstream>
 #include <thread>
@@ -744,6 +745,115 @@ TEST_F(EngineTest, NoGraphWhereItIsNotWanted) {
       ASSERT_TRUE(engine.run(**plan, timings_));
       EXPECT_EQ(device.grids.size(), run);
     }
+  }
+}
+
+// Has graphs, and knows where the last copy of so many bytes went.
+class GraphDevice final : public test::ForwardingDevice {
+ public:
+  GraphDevice(device::Device& to, uint64_t bytes) : ForwardingDevice(to), bytes_(bytes) {}
+  uint64_t waits = 0, replays = 0;
+  device::Address sent = 0;
+
+  Result<device::Address> allocate(uint64_t n) override { return ++host_calls_, to_.allocate(n); }
+  Result<void> copy_to_device(device::Address a, const void* from, uint64_t n) override {
+    RETURN_IF_ERROR(host_call());
+    if (n == bytes_) sent = a;
+    return to_.copy_to_device(a, from, n);
+  }
+  Result<void> copy_to_host(void* to, device::Address a, uint64_t n) override {
+    ++waits;
+    RETURN_IF_ERROR(host_call());
+    return to_.copy_to_host(to, a, n);
+  }
+  Result<void> synchronize() override {
+    ++waits;
+    RETURN_IF_ERROR(host_call());
+    return to_.synchronize();
+  }
+  Result<void> copy(device::Address to, device::Address from, uint64_t n) override {
+    return queue([=, this] { return to_.copy(to, from, n); });
+  }
+  Result<void> fill(device::Address a, uint8_t v, uint64_t n) override {
+    return queue([=, this] { return to_.fill(a, v, n); });
+  }
+  Result<void> launch(device::KernelHandle k, device::Dim3 g, device::Dim3 b, uint32_t s,
+                      std::span<const std::byte> p) override {
+    return queue([=, this, kept = std::vector<std::byte>(p.begin(), p.end())] { return to_.launch(k, g, b, s, kept); });
+  }
+  bool has_graphs() const override { return true; }
+  Result<void> begin_graph() override {
+    graph_.clear();
+    is_recording_ = true;
+    return {};
+  }
+  Result<device::GraphHandle> end_graph() override {
+    is_recording_ = false;
+    return device::GraphHandle{1};
+  }
+  Result<void> launch_graph(device::GraphHandle) override {
+    ++replays;
+    for (const auto& work : graph_) RETURN_IF_ERROR(work());
+    return {};
+  }
+  Result<void> free_graph(device::GraphHandle) override { return {}; }
+  uint64_t host_calls() const override { return host_calls_; }
+
+ private:
+  Result<void> host_call() {
+    ++host_calls_;
+    return is_recording_ ? Result<void>(Error{Fault::internal, "the host is needed while a graph is recorded"}) : Result<void>();
+  }
+  Result<void> queue(std::function<Result<void>()> work) {
+    if (!is_recording_) return work();
+    graph_.push_back(std::move(work));
+    return {};
+  }
+  const uint64_t bytes_;
+  uint64_t host_calls_ = 0;
+  bool is_recording_ = false;
+  std::vector<std::function<Result<void>()>> graph_;
+};
+
+// From the third run on operators go on with the answers of the runs before, so that such a run is a graph then. An answer that has become another one,
+// since elements are others than those that the engine sent, is noticed: the run is repeated, and no later one foresees anything.
+TEST_F(EngineTest, AnswersOfTheDeviceAreForeseenAndCompared) {
+  ASSERT_NO_FATAL_FAILURE(compile_text(R"(table { t:? = @load_table(`t:sym);
+  x:f64 = check_cast(@column_value(t, `x:sym), f64); u:? = @unique(x); s:? = @index(x, u); o:? = @order(s, 0:bool);
+  y:? = @index(s, o); c:? = @list(y); r:? = @table(`s:sym, c); return r; })"));
+  constexpr int32_t rows = 200;
+  const auto expected = [](int32_t from, int32_t step) {
+    std::string text = "s\r\n";
+    for (int32_t i = from; i >= 0; i -= step) text += fmt::format("{}\r\n", i / 2.0);
+    return text;
+  };
+  for (const bool graphs : {false, true}) {
+    SCOPED_TRACE(graphs);
+    auto simulator = open_simulator("sm_86");
+    GraphDevice device(**simulator, 8 * rows);
+    CountingTables tables(rows);
+    Engine engine(device, tables);
+    auto plan = engine.plan(compiled_, sources_, {.measure_kernels = false, .graphs = graphs}, timings_);
+    ASSERT_TRUE(plan) << plan.error().message;
+    const auto run = [&] {
+      auto got = engine.run(**plan, timings_);
+      return got ? *print_result(*got, Format::csv) : got.error().message;
+    };
+    for (int k = 0; k < 6; ++k) {
+      device.waits = 0;
+      EXPECT_EQ(run(), expected(rows - 1, 1));
+      EXPECT_EQ(device.waits, k < 2 ? 2u : 1u) << k;
+    }
+    EXPECT_EQ(device.replays, graphs ? 3u : 0u);
+    double pairs[rows];
+    for (int32_t i = 0; i < rows; ++i) pairs[i] = i / 2;
+    ASSERT_TRUE((*simulator)->copy_to_device(device.sent, pairs, sizeof pairs));
+    for (int k = 0; k < 4; ++k) {
+      device.waits = 0;
+      EXPECT_EQ(run(), expected(rows - 2, 2));
+      EXPECT_EQ(device.waits, k == 0 ? 3u : 2u) << k;
+    }
+    EXPECT_EQ(device.replays, graphs ? 4u : 0u);
   }
 }
 

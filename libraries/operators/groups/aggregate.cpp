@@ -252,8 +252,7 @@ Result<Aggregates> aggregate(Library& library, std::span<const Vector> keys, std
       ASSIGN_OR_RETURN(device::Mapped found, memory.mapped(16));
       small.found = found.address;
       RETURN_IF_ERROR(sort_small(library, Small::groups, rows, parts, small));
-      RETURN_IF_ERROR(library.device().synchronize());
-      const uint64_t* words = static_cast<const uint64_t*>(found.host);
+      ASSIGN_OR_RETURN(const uint64_t* words, library.learn("small_sort", found, 2, memory));
       rows = {words[0], 0};
       RETURN_IF_ERROR(check_rows(rows));
       if (rows.capacity <= small_rows) {

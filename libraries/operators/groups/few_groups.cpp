@@ -505,8 +505,7 @@ Result<FewKeys> number_keys(Library& library, const Rows& rows, const Word& word
   const uint64_t tile = keys_block * keys_items;
   RETURN_IF_ERROR(library.launch(*kernel, library.grid(*kernel, (rows.capacity + tile - 1) / tile), a,
                                  rows.capacity * key_bytes(word)));
-  RETURN_IF_ERROR(library.device().synchronize());
-  const uint64_t* words = static_cast<const uint64_t*>(found.host);
+  ASSIGN_OR_RETURN(const uint64_t* words, library.learn("few_groups", found, 2, memory));
   out.rows = words[0];
   out.groups = words[1];
   return out;

@@ -228,8 +228,8 @@ Result<uint64_t> make_runs(Library& library, RunFrom from, To to, const Sorted& 
                            uint64_t n, Address first, Address offsets, Memory& memory) {
   ASSIGN_OR_RETURN(device::Mapped found, memory.mapped(8));
   RETURN_IF_ERROR(launch_runs(library, from, to, sorted, data, words, n, first, offsets, found.address));
-  RETURN_IF_ERROR(library.device().synchronize());
-  return *static_cast<const uint64_t*>(found.host);
+  ASSIGN_OR_RETURN(const uint64_t* runs, library.learn("runs", found, 1, memory));
+  return *runs;
 }
 
 // How many elements the results get: n, or what a pass of its own counts, which leaves the words zero.

@@ -767,8 +767,8 @@ Result<uint64_t> reduce_runs(Library& library, const AggregateInput& input, cons
     RETURN_IF_ERROR(library.launch(*kernel, static_cast<uint32_t>((boundaries + segment_warps - 1) / segment_warps), c,
                                    boundaries * 24 * accumulators.size()));
   }
-  RETURN_IF_ERROR(library.device().synchronize());
-  return *static_cast<const uint64_t*>(found.host);
+  ASSIGN_OR_RETURN(const uint64_t* runs, library.learn("segments", found, 1, memory));
+  return *runs;
 }
 
 Result<void> reduce_cells(Library& library, const AggregateInput& input, uint64_t cells, Address offsets, Address rows,

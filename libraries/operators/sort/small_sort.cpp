@@ -387,8 +387,7 @@ Result<void> sort_small(Library& library, Small kind, const Rows& rows, std::spa
 Result<SmallCount> count_small(Library& library, const Rows& rows, std::span<const Part> parts, Memory& memory) {
   ASSIGN_OR_RETURN(const device::Mapped found, memory.mapped(16));
   RETURN_IF_ERROR(sort_small(library, Small::count, rows, parts, {.found = found.address}));
-  RETURN_IF_ERROR(library.device().synchronize());
-  const uint64_t* words = static_cast<const uint64_t*>(found.host);
+  ASSIGN_OR_RETURN(const uint64_t* words, library.learn("small_count", found, 2, memory));
   return SmallCount{words[0], words[1]};
 }
 

@@ -330,7 +330,6 @@ Result<std::optional<Address>> select_top(Library& library, std::span<const Part
   if (most > most_candidates / 2) return nothing;
   ASSIGN_OR_RETURN(const Address out, memory.result(8 * most));
   Some rows{n};
-  std::optional<device::Mapped> found;
   Address slot = 0;
   while (true) {
     const TopRound round = rows.n > most_candidates ? plan_round(rows.n, most) : TopRound{};
@@ -339,19 +338,19 @@ Result<std::optional<Address>> select_top(Library& library, std::span<const Part
       RETURN_IF_ERROR(rank_rows(library, parts, rows, false, 0, most, out));
       return std::optional(out);
     }
-    if (!found) {
-      ASSIGN_OR_RETURN(found, memory.mapped(8));
+    ASSIGN_OR_RETURN(const device::Mapped found, memory.mapped(8));
+    if (!slot) {
       ASSIGN_OR_RETURN(slot, memory.temporary(8));
     }
     ASSIGN_OR_RETURN(const Address sample, memory.temporary(8 * round.rank));
     ASSIGN_OR_RETURN(const Address kept, memory.temporary(4 * round.room));
     RETURN_IF_ERROR(rank_rows(library, parts, rows, true, round.shift, round.rank, sample));
     RETURN_IF_ERROR(
-        filter_rows(library, parts, rows, sample + 8 * (round.rank - 1), kept, round.room, slot, found->address));
+        filter_rows(library, parts, rows, sample + 8 * (round.rank - 1), kept, round.room, slot, found.address));
     const bool last = round.room <= most_candidates;
     if (last) RETURN_IF_ERROR(rank_rows(library, parts, {round.room, kept, slot}, false, 0, most, out));
-    RETURN_IF_ERROR(library.device().synchronize());
-    const uint64_t count = *static_cast<const volatile uint64_t*>(found->host);
+    ASSIGN_OR_RETURN(const uint64_t* words, library.learn("top", found, 1, memory));
+    const uint64_t count = words[0];
     if (count < most || count > round.room) return nothing;
     if (last) return std::optional(out);
     rows = {count, kept};
