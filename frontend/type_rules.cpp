@@ -885,14 +885,14 @@ TypeId gpu_fold(const Call& c) {
 TypeId gpu_sum_part(const Call& c) {
   const auto* part = c[1].literal ? std::get_if<std::vector<int64_t>>(&c[1].literal->values) : nullptr;
   if (!is_exactly(c, 0, B::f64) || !is_exactly(c, 1, B::i64) || !part || part->size() != 1 || part->front() < 0 ||
-      part->front() > static_cast<int64_t>(sum_parts::wide.last()))
-    return c.checker.mismatch(c, "f64 and a number from 0 to 6 as i64");
+      part->front() > int64_t{sum_parts::last})
+    return c.checker.mismatch(c, "f64 and a number from 0 to 3 as i64");
   return basic(c, B::i64);
 }
 
 TypeId gpu_sum_of_parts(const Call& c) {
   for (size_t k = 0; k < c.size(); ++k)
-    if (!is_exactly(c, k, B::i64)) return c.checker.mismatch(c, "three or four sums as i64");
+    if (!is_exactly(c, k, B::i64)) return c.checker.mismatch(c, "four sums as i64");
   return basic(c, B::f64);
 }
 

@@ -143,7 +143,6 @@ struct Options {
   // Numbers that elements are compared with, added to or multiplied by are passed to kernels, so that programs which differ in them share code.
   bool numbers_as_parameters = false;
   bool exact_sums = false;           // sums of floats are an operator's, which takes more bits than kernels do
-  bool wide_sums = false;            // folds sum floats in wide parts, of more rows (libraries/base/numbers/sum_parts.h)
   bool sinks = false;  // groups of which only reductions are asked become GPU.fold (sinks.cpp); with Mode::full
   std::vector<uint32_t> not_folded;  // groups, by number, that stay
   std::vector<uint32_t> folds_apart;  // folds, by number, whose keys and values are stored before a kernel of their own folds them

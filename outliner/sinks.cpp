@@ -9,9 +9,8 @@
 //   s = raze(each(@f, each_right(@index, v, values(g))))
 //                                          t = GPU.fold(v, @f, n, k..); s = compress(there, t)       f: sum, min, max
 //   s = raze(each(@len, values(g)))        t = GPU.fold(k, @len, n, k..); s = compress(there, t)
-//   the same, sum of f64                   p = GPU.sum_part(v, 0), q and r with 1 and 2; s = compress(there,
-//                                          GPU.sum_of_parts(GPU.fold(p, @sum, n, k..), .. q, .. r))
-//                                          in more rows than such parts add up of: four parts, from 3 to 6
+//   the same, sum of f64                   p = GPU.sum_part(v, 0), q, r and u with 1 to 3; s = compress(there,
+//                                          GPU.sum_of_parts(GPU.fold(p, @sum, n, k..), .. q, .. r, .. u))
 //   the same, avg of f64                   that sum by GPU.fold(k, @len, n, k..)
 // What several of them reduce alike, a sum and an average of one column, is folded once.
 //   x = index(w, first)                    x = w at the rows `first`
@@ -56,8 +55,7 @@ using hir::Statement;
 using hir::StatementId;
 using hir::VariableId;
 
-// Of folds a sum of floats counts as its narrow parts: what is a sink of few rows is one of many.
-constexpr size_t most_folds = 16, most_clones = 200;
+constexpr size_t most_folds = 16, folds_of_float_sum = 3, most_clones = 200;
 // What stands in an entry that no row has: more than any row number (runtime/run/folds.cpp fills tables by bytes).
 constexpr int64_t no_row = 0x7F7F7F7F7F7F7F7F;
 
@@ -241,7 +239,7 @@ class Finder : Editing {
         const Sink::Reduction reduction =
             *f == Builtin::len ? Sink::count : Sink::Reduction(in_parts ? Builtin::sum : *f, object, own);
         s.folds.push_back({at, reduction, values, in_parts, average});
-        if (s.reductions.insert(reduction).second) s.folded += in_parts ? sum_parts::narrow.count : 1;
+        if (s.reductions.insert(reduction).second) s.folded += in_parts ? folds_of_float_sum : 1;
         if (average && s.reductions.insert(Sink::count).second) ++s.folded;
         any = true;
       }
@@ -465,8 +463,7 @@ class Finder : Editing {
       const auto& [builtin, object, type] = what;
       if (!in_parts) return known->second = fold(made, "fold", operand(f, values), function(builtin), type);
       Operands sums;
-      const sum_parts::Scheme& scheme = options_.wide_sums ? sum_parts::wide : sum_parts::narrow;
-      for (size_t part = scheme.first; part <= scheme.last(); ++part) {
+      for (size_t part = 0; part < sum_parts::count; ++part) {
         const VariableId p = fresh(f, "part", BasicType::i64);
         made.push_back(
             add(f, span, p, Builtin::gpu_sum_part, {operand(f, values), integer(static_cast<int64_t>(part))}));

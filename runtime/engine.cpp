@@ -537,7 +537,7 @@ Result<std::vector<Value>> Engine::run_whole(Plan& plan, Timings& timings, std::
   }
   Result<std::vector<Value>> results = std::vector<Value>{};
   std::vector<uint32_t> repeats, unfit, apart;
-  bool unsure = false, full = false, wide_sums = false, again = false;
+  bool unsure = false, full = false, again = false;
   {
     Run run(*state_, p, timings, printed);
     state_->timings = &timings;
@@ -554,7 +554,6 @@ Result<std::vector<Value>> Engine::run_whole(Plan& plan, Timings& timings, std::
     repeats = p.take_repeats();
     unfit = std::exchange(p.unfit, {});
     apart = std::exchange(p.apart, {});
-    wide_sums = std::exchange(p.wide_sums, false);
     if (p.take_without_parts()) {
       const std::vector<uint32_t>& floats = p.compiled.outlined.float_folds;
       if (floats.empty() && results) results = input_error("`GPU.sum_part` got a number that has no such parts");
@@ -563,7 +562,7 @@ Result<std::vector<Value>> Engine::run_whole(Plan& plan, Timings& timings, std::
     unsure = p.take_unsure();
     full = p.take_full();
     if (run.was_wrong(results.ok())) full = true;
-    again = full || unsure || wide_sums || !repeats.empty() || !unfit.empty() || !apart.empty();
+    again = full || unsure || !repeats.empty() || !unfit.empty() || !apart.empty();
     if (results) ++p.runs;
     if (texts_walked) *texts_walked = run.texts_walked();
     if (fallbacks && !again)
@@ -591,13 +590,13 @@ Result<std::vector<Value>> Engine::run_whole(Plan& plan, Timings& timings, std::
     return said;
   }
   if (!again) return results;
-  if (full && repeats.empty() && unfit.empty() && apart.empty() && !unsure && !wide_sums) {
+  if (full && repeats.empty() && unfit.empty() && apart.empty() && !unsure) {
     p.drop_replay();
     if (printed) printed->resize(printed_before);
     return run_whole(plan, timings, printed, kernels, fallbacks, texts_walked);
   }
   // Its results are wrong or not there, and so may be its errors: once more, and from now on, with those joins and groups as the operators that they
-  // are in the program, or sums of floats in integers of as many bits as they need, or in wide parts. A join that looked among all rows of a table looks among those
+  // are in the program, or sums of floats in integers of as many bits as they need. A join that looked among all rows of a table looks among those
   // that its mask selects first.
   std::vector<uint32_t> not_whole = p.compiled.not_whole, not_unique = p.compiled.not_unique;
   const std::vector<uint32_t>& whole = p.compiled.outlined.whole_joins;
@@ -610,8 +609,7 @@ Result<std::vector<Value>> Engine::run_whole(Plan& plan, Timings& timings, std::
                                                     .not_whole = std::move(not_whole),
                                                     .not_folded = std::move(unfit),
                                                     .folds_apart = std::move(apart),
-                                                    .exact_sums = unsure || p.compiled.exact_sums,
-                                                    .wide_sums = wide_sums || p.compiled.wide_sums},
+                                                    .exact_sums = unsure || p.compiled.exact_sums},
                                                    timings));
   p.drop_replay();
   p.compiled_again = std::make_unique<Compiled>(std::move(instead));

@@ -13,7 +13,6 @@
 
 #include "libraries/base/errors/result.h"
 #include "libraries/base/errors/source.h"
-#include "libraries/base/numbers/sum_parts.h"
 #include "libraries/base/report/timing.h"
 #include "libraries/operators/api.h"
 #include "runtime/compiler/compile.h"
@@ -56,8 +55,6 @@ struct EngineOptions {
   // is faster to store these, for a kernel of their own, than to add them where single lanes of a warp have any
   // (H100: `rndn sql ssb/sql/q2.1.sql --data ssb:10 --time`, with `--group sort` 0.73 ms for 1.34).
   uint64_t most_rows_of_selective_folds = 4 << 20;
-  // Rows up to which kernels that group sum floats in narrow parts. Of more rows they take wide parts.
-  uint64_t most_rows_of_narrow_parts = sum_parts::narrow.most_summed;
   // Groups of so many rows or fewer are sorted, not hashed: launches cost more than both.
   uint64_t hashed_rows = 1 << 17;
   // Slots of the first table for groups whose keys are hashed in a kernel, where nothing says that there are fewer groups.

@@ -170,7 +170,6 @@ struct KernelCode {
     };
     std::vector<Table> tables;
     bool selected_by_gathers = false;  // rows are selected by what is looked up or gathered: mostly few are
-    bool sums_narrow_parts = false;  // of floats: no more rows than libraries/base/numbers/sum_parts.h says
     uint32_t entry_bytes = 0, shared_bytes = 0;  // of one copy of an entry, and of all: in shared memory
     // KernelEncodings::large: what the block needs beside the entries; 0: there is no such code. And with hot ones, besides 4 bytes an entry.
     uint32_t beside_large = 0, beside_hot = 0;

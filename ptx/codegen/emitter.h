@@ -219,8 +219,7 @@ struct Fold {
   Builtin reduce{};
   BasicType type{};       // of the result
   bool position = false;  // the least position: the values are rows
-  bool part = false;      // a sum of parts of floats (GPU.sum_part), which are often 0
-  size_t wide_part = 0;   // which one, of the wide ones; 0: of none
+  std::optional<size_t> part = {};  // the sum of that part of floats (GPU.sum_part)
   uint32_t output = 0;    // into Emitter::outputs; UINT32_MAX: nobody reads it
 };
 struct Sink {

@@ -252,8 +252,7 @@ Element factorial(Emitter& e, const Element& x, uint32_t statement) {
 
 // The last part of a number checks that it has parts; another one where the kernel has no such part.
 bool checks_parts(const Emitter& e, uint32_t statement, size_t part) {
-  const size_t last = sum_parts::scheme_of(part).last();
-  if (part == last) return true;
+  if (part == sum_parts::last) return true;
   const auto own =
       std::find_if(e.steps.begin(), e.steps.end(), [&](const Step& s) { return index(s.id) == statement; });
   if (own == e.steps.end() || own->operands[0].kind != hir::Operand::variable) return true;
@@ -262,22 +261,23 @@ bool checks_parts(const Emitter& e, uint32_t statement, size_t part) {
            s.operands[0].variable_id() == own->operands[0].variable_id() &&
            s.operands[1].kind == hir::Operand::literal &&
            std::get<std::vector<int64_t>>(e.program.literals[s.operands[1].literal_id()].values).front() ==
-               static_cast<int64_t>(last);
+               static_cast<int64_t>(sum_parts::last);
   });
 }
 
 // Where the numbers are only folded, the sink makes their parts (sink.cpp).
-Element wide_part(Emitter& e, const Element& x, size_t part, bool checks, Reg<Pred> mask) {
+Element sum_part(Emitter& e, const Element& x, size_t part, bool checks, Reg<Pred> mask) {
   const Reg<F64> number = reg<F64>(in_register(e, x));
   Reg<F64> rest = number;
   Reg<S32> low;
-  for (size_t k = sum_parts::wide.first; k <= sum_parts::wide.last() && (k <= part || checks); ++k) {
-    Reg<S32> taken = sums::take_wide_part(e.b, k, rest);
+  for (size_t k = 0; k < sum_parts::count && (k <= part || checks); ++k) {
+    Reg<S32> taken = sums::take_part(e.b, k, rest);
     if (k == part) low = taken;
   }
   if (checks) {
     const Reg<Pred> outside = e.b.constant<Pred>(false), counts = active(e, mask);
-    sums::note_no_parts(e.b, number, rest, outside);
+    sums::note_large(e.b, number, outside);
+    sums::note_rest(e.b, rest, outside);
     sums::report_no_parts(e.b, counts.valid() ? e.b.and_(outside, counts) : outside, e.sum_flags);
   }
   return element(BasicType::i64, e.b.cvt<S64>(low), mask);
@@ -359,15 +359,11 @@ Element element_wise(Emitter& e, Builtin builtin, std::span<const Element> argum
     case Builtin::time_mill: return calendar_part(e, builtin, x[0], result);
     case Builtin::gpu_sum_part: {
       const auto part = static_cast<size_t>(x[1].value.value);
-      const bool checks = checks_parts(e, statement, part);
-      if (part >= sum_parts::wide.first) return wide_part(e, x[0], part, checks, mask);
-      return element(result,
-                     sums::sum_part(e.b, reg<F64>(in_register(e, x[0])), part, checks, e.sum_flags, active(e, mask)),
-                     mask);
+      return sum_part(e, x[0], part, checks_parts(e, statement, part), mask);
     }
     case Builtin::gpu_sum_of_parts: {
-      std::vector<Reg<S64>> parts;
-      for (const Element& sum : x) parts.push_back(reg<S64>(in_register(e, sum)));
+      std::array<Reg<S64>, sum_parts::count> parts{};
+      for (size_t k = 0; k < parts.size(); ++k) parts[k] = reg<S64>(in_register(e, x[k]));
       return element(result, sums::sum_of_parts(e.b, parts, e.b.ld_param(e.sum_flags), active(e, mask)), mask);
     }
     default:

@@ -12,6 +12,7 @@
 // Keys that have too wide a range for that find their entries by hashing, in code of its own (sink_hash.cpp): in a small table of the block while
 // that has room, else in the global one. Extremes are then kept as unsigned numbers in their order, so that any value differs from none; the runtime
 // turns them back when it brings the entries into order.
+// The words of an entry lie side by side, at constant distances.
 // Shared memory adds 32 bits at once: a 64-bit sum is two words, the second one with the carry that the old value of the
 // first one tells. 64-bit extremes compare and swap, where they improve what is there.
 // All of it is exact and takes any order, so that results repeat; floats are left out for that reason.
@@ -42,20 +43,21 @@ constexpr uint32_t hot_room = 24 << 10, most_hot_copies = 32, least_hot_slots = 
 constexpr uint32_t no_slot = UINT32_MAX, never_hot = UINT32_MAX - 1;
 constexpr uint32_t unread = UINT32_MAX;
 
-// An array in shared memory: an element per copy of an entry.
+// Of a copy of an entry in shared memory: what begins `at` bytes into it.
 struct Words {
   const Fold* fold = nullptr;
   enum Part : uint8_t { whole, low, high } part = whole;
   uint32_t bytes = 4;
+  uint32_t at = 0;
 };
 
 bool is_wide(const Fold& f) { return rep_of(f.type) == Rep::s64; }
-bool sums_wide_parts(const Sink& sink) {
-  return std::any_of(sink.folds.begin(), sink.folds.end(), [](const Fold& f) { return f.wide_part > 0; });
+bool sums_numbers(const Sink& sink) {
+  return std::any_of(sink.folds.begin(), sink.folds.end(), [](const Fold& f) { return f.part.has_value(); });
 }
 
 // Wide ones first, so that all are aligned.
-std::vector<Words> arrays_of(const Sink& sink) {
+std::vector<Words> entry_words(const Sink& sink) {
   std::vector<Words> out;
   out.reserve(2 * sink.folds.size());
   for (const Fold& f : sink.folds)
@@ -70,13 +72,18 @@ std::vector<Words> arrays_of(const Sink& sink) {
       out.push_back({&f, Words::whole});
     }
   }
+  uint32_t at = 0;
+  for (Words& w : out) w.at = std::exchange(at, at + w.bytes);
   return out;
 }
 
+// An odd number of words, so that what lanes add to the same word of different copies lies in different banks; with wide extremes, which are
+// aligned, an odd number of two words.
 uint32_t entry_bytes(const Sink& sink) {
-  uint32_t bytes = 0;
-  for (const Words& w : arrays_of(sink)) bytes += w.bytes;
-  return bytes;
+  const std::vector<Words> words = entry_words(sink);
+  if (words.empty()) return 0;
+  const uint32_t unit = words.front().bytes;
+  return unit * ((words.back().at + words.back().bytes + unit - 1) / unit | 1);
 }
 
 // What is combined with nothing changes nothing.
@@ -119,7 +126,7 @@ Reg<U32> word32(Emitter& e, const Sink& sink, uint32_t word) { return e.b.cvt<U3
 
 // Of the block: copies of all entries, and where the sink's part of shared memory begins.
 struct Place {
-  Reg<U32> entries, copies, span, base;
+  Reg<U32> entries, copies, base;
 };
 
 struct HotSlots {
@@ -141,14 +148,13 @@ Place place_of(Emitter& e, const Sink& sink) {
   Place p;
   const uint32_t base = static_cast<uint32_t>(sink.shared_at) + (sink.hashed() ? 8 * sink.slots : 0);
   if (sink.hashed()) {
-    p.entries = p.span = e.b.constant<U32>(sink.slots);
+    p.entries = e.b.constant<U32>(sink.slots);
     p.copies = e.b.constant<U32>(1u);
     p.base = e.b.add(e.b.address_of_32(e.sink_shared), base);
     return p;
   }
   p.entries = word32(e, sink, sink_entries);
   p.copies = word32(e, sink, sink_copies);
-  p.span = e.b.mul_lo(p.entries, p.copies);
   p.base = e.b.add(e.b.address_of_32(e.sink_shared), base);
   return p;
 }
@@ -163,10 +169,9 @@ HotPlace hot_place_of(Emitter& e, const Sink& sink) {
   Builder& b = e.b;
   const uint32_t each = entry_bytes(sink);
   HotPlace p{.of = hot_slots(each)};
-  p.slots = {b.constant<U32>(p.of.slots), b.constant<U32>(p.of.copies), b.constant<U32>(p.of.slots * p.of.copies),
-             b.address_of_32(e.sink_shared)};
+  p.slots = {b.constant<U32>(p.of.slots), b.constant<U32>(p.of.copies), b.address_of_32(e.sink_shared)};
   Reg<U32> entries = word32(e, sink, sink_entries);
-  p.all = {entries, b.constant<U32>(1u), entries, b.add(p.slots.base, p.of.bytes(each))};
+  p.all = {entries, b.constant<U32>(1u), b.add(p.slots.base, p.of.bytes(each))};
   p.slot_of = b.mad_lo(entries, each, p.all.base);
   p.owner_of = b.mad_lo(entries, 4u, p.slot_of);
   p.taken = b.add(p.owner_of, 4 * p.of.slots);
@@ -174,18 +179,12 @@ HotPlace hot_place_of(Emitter& e, const Sink& sink) {
 }
 // Slots where `hot`, else all entries; how many there are is not asked.
 Place either(Builder& b, Reg<Pred> hot, const Place& slots, const Place& all) {
-  return {{}, b.selp(slots.copies, all.copies, hot), b.selp(slots.span, all.span, hot), b.selp(slots.base, all.base, hot)};
+  return {{}, b.selp(slots.copies, all.copies, hot), b.selp(slots.base, all.base, hot)};
 }
 
 // Where the keys of the block's own table begin.
 Reg<U32> block_keys(Emitter& e, const Sink& sink) {
   return e.b.add(e.b.address_of_32(e.sink_shared), static_cast<uint32_t>(sink.shared_at));
-}
-
-// Element `slot` of the array that begins behind `before` bytes of every copy of an entry.
-Reg<U32> slot_address(Emitter& e, const Place& p, uint32_t before, Reg<U32> slot, uint32_t bytes) {
-  Reg<U32> at = e.b.mad_lo(slot, bytes, p.base);
-  return before ? e.b.mad_lo(p.span, before, at) : at;
 }
 
 // from, from + step, .. below `end`
@@ -212,47 +211,66 @@ void add_narrow(Builder& b, const Fold& f, Space space, Address at, Reg<S32> x) 
     b.red<S32>(atomic_of(f), space, at, x);
 }
 
-// What an item adds to its entry: 64 bits of sums and wide extremes, else 32; of a wide part the number; nothing of counts.
+// What an item adds to its entry: 64 bits of sums and wide extremes, else 32; of a part the number; nothing of counts.
 struct Contribution {
   Reg<S64> wide;
   Reg<S32> narrow;
   Reg<F64> number;
 };
 
-// Wide parts of an item's numbers, made one by one as they are added, so that few registers are live.
-class NumberParts {
- public:
-  explicit NumberParts(Emitter& e) : e_(e) {}
-  Reg<S32> take(Reg<F64> number, size_t part) {
-    auto at = std::find_if(left_.begin(), left_.end(), [&](const Left& l) { return l.number == number; });
-    if (at == left_.end()) at = left_.insert(at, {number, number, sum_parts::wide.first});
-    if (at->next <= part) return take_to(*at, part);
-    Left again{number, number, sum_parts::wide.first};  // it was taken before
-    return take_to(again, part);
-  }
-  // Numbers of which not all parts were wanted are checked too.
-  void finish() {
-    for (Left& l : left_)
-      if (l.next <= sum_parts::wide.last()) take_to(l, sum_parts::wide.last());
-  }
-
- private:
-  struct Left {
-    Reg<F64> number, rest;
-    size_t next;
-  };
-  Reg<S32> take_to(Left& l, size_t part) {
-    Reg<S32> taken;
-    while (l.next <= part) taken = sums::take_wide_part(e_.b, l.next++, l.rest);
-    if (part == sum_parts::wide.last()) sums::note_no_parts(e_.b, l.number, l.rest, e_.no_parts);
-    return taken;
-  }
-  Emitter& e_;
-  std::vector<Left> left_;
+// A number of which parts are added, and what the parts so far leave of it.
+struct PartedNumber {
+  Reg<F64> number, rest;
 };
 
-void add_to_global(Emitter& e, const Sink& sink, const Fold& f, Reg<U32> entry, const Contribution& x,
-                   NumberParts& parts) {
+// Adds the parts of the items' numbers by add(number, part, value), which may put off what waits for the old sum until finish(). Most parts are the
+// second and the third: others are of large numbers and of many digits. So those of a few numbers are added at once, without branches: more would take
+// more registers.
+template <class Add, class Finish>
+void add_numbers(Emitter& e, std::span<const Contribution> items, Add&& add, Finish&& finish) {
+  Builder& b = e.b;
+  std::vector<PartedNumber> numbers;
+  for (const Contribution& x : items)
+    if (x.number.valid() && std::none_of(numbers.begin(), numbers.end(), [&](const PartedNumber& n) { return n.number == x.number; }))
+      numbers.push_back({x.number, b.mov(x.number)});
+  if (numbers.empty()) return;
+  const auto take = [&](PartedNumber& n, size_t part) {
+    Reg<F64> rest = n.rest;
+    const Reg<S32> taken = sums::take_part(b, part, rest);
+    b.mov(rest, n.rest);
+    add(n.number, part, taken);
+  };
+  constexpr size_t at_once = 2;
+  const LabelId all_small = b.label();
+  Reg<Pred> large = b.constant<Pred>(false);
+  for (const PartedNumber& n : numbers) sums::note_first_part(b, n.number, large);
+  b.unless(large).bra(all_small);
+  for (PartedNumber& n : numbers) {
+    const LabelId small = b.label();
+    Reg<Pred> own = b.constant<Pred>(false);
+    sums::note_first_part(b, n.number, own);
+    b.unless(own).bra(small);
+    take(n, 0);
+    finish();
+    sums::note_large(b, n.number, e.no_parts);
+    b.bind(small);
+  }
+  b.bind(all_small);
+  for (size_t k = 0; k < numbers.size(); ++k) {
+    for (const size_t part : {1u, 2u}) take(numbers[k], part);
+    if (k % at_once + 1 == at_once || k + 1 == numbers.size()) finish();
+  }
+  for (PartedNumber& n : numbers) {
+    const LabelId none = b.label();
+    b.when(b.setp(Compare::equ, n.rest, 0.0)).bra(none);
+    take(n, 3);
+    finish();
+    sums::note_rest(b, n.rest, e.no_parts);
+    b.bind(none);
+  }
+}
+
+void add_to_global(Emitter& e, const Sink& sink, const Fold& f, Reg<U32> entry, const Contribution& x) {
   Builder& b = e.b;
   const uint32_t bytes = is_wide(f) ? 8 : 4;
   const Address at(b.mad_wide(entry, bytes, b.ld_param(e.outputs[f.output].data)));
@@ -265,8 +283,7 @@ void add_to_global(Emitter& e, const Sink& sink, const Fold& f, Reg<U32> entry, 
   else if (sink.hashed() && f.reduce != Builtin::sum)
     b.red<U32>(atomic_of(f), Space::global, at, b.xor_(Builder::as<U32>(x.narrow), 1u << 31));
   else if (f.part) {
-    Reg<S64> wide = x.number.valid() ? b.cvt<S64>(parts.take(x.number, f.wide_part)) : x.wide;
-    b.when(b.setp(Compare::ne, wide, 0)).red<U64>(AtomicOp::add, Space::global, at, Builder::as<U64>(wide));
+    b.when(b.setp(Compare::ne, x.wide, 0)).red<U64>(AtomicOp::add, Space::global, at, Builder::as<U64>(x.wide));
   } else if (bytes == 8)
     b.red<S64>(atomic_of(f), Space::global, at, x.wide);
   else
@@ -285,62 +302,69 @@ void improve(Emitter& e, const Fold& f, Address at, Reg<S64> x) {
   b.bind(done);
 }
 
-// A part to the sum of which the words begin `before` bytes behind those of the first array.
-void add_part(Emitter& e, const Place& p, uint32_t before, Reg<U32> words, Reg<S32> part) {
-  Builder& b = e.b;
-  const LabelId zero = b.label();
-  b.when(b.setp(Compare::eq, part, 0)).bra(zero);
-  Reg<U32> old =
-      b.atom<U32>(AtomicOp::add, Space::shared, Address(b.mad_lo(p.span, before, words)), Builder::as<U32>(part));
-  // What is to be added to the high word: of the sum in 64 bits.
-  Reg<U32> high = b.unpack(b.add(b.cvt<U64>(old), Builder::as<U64>(b.cvt<S64>(part)))).second;
-  const Address at(b.mad_lo(p.span, before + 4, words));
-  b.when(b.setp(Compare::ne, high, 0u)).red<U32>(AtomicOp::add, Space::shared, at, high);
-  b.bind(zero);
+// A part that was added to the low word of a sum, and what that was before.
+struct AddedPart {
+  Address high;
+  Reg<U32> old;
+  Reg<S32> part;
+};
+AddedPart add_part(Builder& b, Address low, Address high, Reg<S32> part) {
+  const Reg<U32> old = b.mov(b.constant<U32>(0u));
+  const Reg<Pred> counts = b.setp(Compare::ne, part, 0);
+  b.when(counts).atom<U32>(AtomicOp::add, Space::shared, low, Builder::as<U32>(part), {}, old);
+  return {high, old, part};
+}
+// What is to be added to the high word: of the sum in 64 bits.
+void carry(Builder& b, const AddedPart& x) {
+  Reg<U32> upper = b.unpack(b.add(b.cvt<U64>(x.old), Builder::as<U64>(b.cvt<S64>(x.part)))).second;
+  b.when(b.setp(Compare::ne, upper, 0u)).red<U32>(AtomicOp::add, Space::shared, x.high, upper);
 }
 
-void add_to_block(Emitter& e, const Sink& sink, const Place& p, Reg<U32> entry, std::span<const Contribution> items) {
+// Address `at` of a copy of the item's entry.
+void add_to_block(Emitter& e, const Sink& sink, Reg<U32> at, std::span<const Contribution> items) {
   Builder& b = e.b;
-  NumberParts parts(e);
-  Reg<U32> words;  // the slot's address in an array of words that were the first
-  Reg<U32> slot = b.mad_lo(entry, p.copies, b.and_(e.tid, b.sub(p.copies, 1)));
-  uint32_t before = 0;
+  const std::vector<Words> words = entry_words(sink);
+  const auto item = [&](const Words& w) -> const Contribution& { return items[static_cast<size_t>(w.fold - sink.folds.data())]; };
   Reg<U32> high;  // of a sum whose low word was added
   LabelId next{};  // behind a part of a sum that is 0
-  for (const Words& w : arrays_of(sink)) {
+  for (const Words& w : words) {
     const Fold& f = *w.fold;
-    const Contribution& x = items[static_cast<size_t>(w.fold - sink.folds.data())];
-    if (x.number.valid()) {  // both words at once
-      if (!words.valid()) words = b.mad_lo(slot, 4u, p.base);
-      if (w.part == Words::low) add_part(e, p, before, words, parts.take(x.number, f.wide_part));
-      before += w.bytes;
-      continue;
-    }
-    const Address at(slot_address(e, p, before, slot, w.bytes));
-    before += w.bytes;
+    const Contribution& x = item(w);
+    if (x.number.valid()) continue;
+    const Address to(at, w.at);
     if (w.part == Words::low) {
       if (f.part) {
         next = b.label();
         b.when(b.setp(Compare::eq, x.wide, 0)).bra(next);
       }
       auto [low, upper] = b.unpack(Builder::as<U64>(x.wide));
-      Reg<U32> old = b.atom<U32>(AtomicOp::add, Space::shared, at, low);
+      Reg<U32> old = b.atom<U32>(AtomicOp::add, Space::shared, to, low);
       Reg<Pred> carry = b.setp(Compare::lt, b.add(old, low), low);
       high = b.add(upper, b.selp(b.constant<U32>(1u), 0u, carry));
     } else if (w.part == Words::high) {
-      b.when(b.setp(Compare::ne, high, 0u)).red<U32>(AtomicOp::add, Space::shared, at, high);
+      b.when(b.setp(Compare::ne, high, 0u)).red<U32>(AtomicOp::add, Space::shared, to, high);
       if (f.part) b.bind(next);
     } else if (f.reduce == Builtin::len) {
-      b.red<U32>(AtomicOp::add, Space::shared, at, 1u);
+      b.red<U32>(AtomicOp::add, Space::shared, to, 1u);
     } else if (f.position) {
-      b.red<U32>(AtomicOp::min, Space::shared, at, Builder::as<U32>(x.narrow));
+      b.red<U32>(AtomicOp::min, Space::shared, to, Builder::as<U32>(x.narrow));
     } else if (w.bytes == 8) {
-      improve(e, f, at, x.wide);
+      improve(e, f, to, x.wide);
     } else {
-      add_narrow(b, f, Space::shared, at, x.narrow);
+      add_narrow(b, f, Space::shared, to, x.narrow);
     }
   }
-  parts.finish();
+  std::vector<AddedPart> added;
+  add_numbers(
+      e, items,
+      [&](Reg<F64> number, size_t part, Reg<S32> value) {
+        for (const Words& w : words)
+          if (w.part == Words::low && item(w).number == number && w.fold->part == part)
+            added.push_back(add_part(b, Address(at, w.at), Address(at, w.at + 4), value));
+      },
+      [&] {
+        for (const AddedPart& x : std::exchange(added, {})) carry(b, x);
+      });
 }
 
 // The key's entry; within the table, whatever the registers hold.
@@ -367,7 +391,7 @@ Contribution contribution(Emitter& e, const Fold& f) {
   const Element& value = e.values[index(f.values)];
   if (f.position) {
     x.narrow = Builder::as<S32>(e.b.cvt<U32>(Builder::as<U64>(reg<S64>(in_register(e, convert(e, value, BasicType::i64))))));
-  } else if (f.wide_part && value.type == BasicType::f64) {
+  } else if (f.part && value.type == BasicType::f64) {
     x.number = reg<F64>(value);
   } else if (is_wide(f)) {
     x.wide = reg<S64>(in_register(e, convert(e, value, f.type)));
@@ -380,17 +404,16 @@ Contribution contribution(Emitter& e, const Fold& f) {
 // Every copy of every entry holds nothing.
 void clear(Emitter& e, const Sink& sink, const Place& p) {
   Builder& b = e.b;
-  uint32_t before = 0;
-  for (const Words& w : arrays_of(sink)) {
-    count_up(b, e.tid, e.block_size, p.span, [&](Reg<U32> slot) {
-      const Address at(slot_address(e, p, before, slot, w.bytes));
+  const std::vector<Words> words = entry_words(sink);
+  if (words.empty()) return;
+  count_up(b, e.tid, e.block_size, b.mul_lo(p.entries, p.copies), [&](Reg<U32> slot) {
+    Reg<U32> at = b.mad_lo(slot, entry_bytes(sink), p.base);
+    for (const Words& w : words)
       if (w.bytes == 8)
-        b.st<S64>(Space::shared, at, b.constant<S64>(identity(w)));
+        b.st<S64>(Space::shared, Address(at, w.at), b.constant<S64>(identity(w)));
       else
-        b.st<U32>(Space::shared, at, b.constant<U32>(static_cast<uint32_t>(identity(w))));
-    });
-    before += w.bytes;
-  }
+        b.st<U32>(Space::shared, Address(at, w.at), b.constant<U32>(static_cast<uint32_t>(identity(w))));
+  });
 }
 
 // The entry's hot slot, if it has one; the first item of an entry takes one for those that follow.
@@ -459,8 +482,7 @@ void plan_fold(Emitter& e, const Step& step) {
                          .reduce = reduce,
                          .type = step.result,
                          .position = reduce == Builtin::min && is_position(e, values),
-                         .part = part.has_value(),
-                         .wide_part = part && *part >= sum_parts::wide.first ? *part : 0,
+                         .part = part,
                          .output = unread});
 }
 
@@ -468,7 +490,7 @@ bool is_part_of_folds(const Emitter& e, const Step& step) {
   if (!step.casts.empty()) return false;
   uint32_t folds = 0;
   for (const Sink& sink : e.sinks)
-    for (const Fold& f : sink.folds) folds += f.values == step.target && f.wide_part > 0;
+    for (const Fold& f : sink.folds) folds += f.values == step.target && f.part;
   return folds > 0 && folds == e.reads[index(step.target)];
 }
 
@@ -493,7 +515,6 @@ void place_sinks(Emitter& e) {
         if (e.outputs[o].kind != Output::folded || e.outputs[o].variable != f.result) continue;
         if (f.output != unread) return refuse(e, "a GPU.fold that is two results", none<hir::StatementId>());
         f.output = o;
-        code.sums_narrow_parts |= f.part && !f.wide_part;
         const bool min = f.reduce == Builtin::min, max = f.reduce == Builtin::max;
         code.tables.push_back({.result = e.outputs[o].ordinal,
                                .fill = min ? uint8_t{0x7F} : max ? uint8_t{0x80} : uint8_t{0},
@@ -516,7 +537,7 @@ void place_sinks(Emitter& e) {
 void start_sinks(Emitter& e) {
   if (e.sinks.empty()) return;
   Builder& b = e.b;
-  if (std::any_of(e.sinks.begin(), e.sinks.end(), sums_wide_parts)) e.no_parts = b.constant<Pred>(false);
+  if (std::any_of(e.sinks.begin(), e.sinks.end(), sums_numbers)) e.no_parts = b.constant<Pred>(false);
   std::string name = e.code.name + "_sink";
   e.sink_shared = has_large_table(e) ? b.dynamic_shared<U64>(std::move(name)) : b.shared<U64>(std::move(name), sink_bytes(e) / 8, 16);
   for (const Sink& sink : e.sinks) {
@@ -533,7 +554,7 @@ void start_sinks(Emitter& e) {
     const Place p = place_of(e, sink);
     if (sink.hashed()) {
       Reg<U32> keys = block_keys(e, sink);
-      count_up(b, e.tid, e.block_size, p.span, [&](Reg<U32> slot) {
+      count_up(b, e.tid, e.block_size, p.entries, [&](Reg<U32> slot) {
         b.st<U64>(Space::shared, Address(b.mad_lo(slot, 8u, keys)), b.constant<U64>(free_slot));
       });
     }
@@ -561,7 +582,10 @@ void fold_item(Emitter& e) {
       const HotPlace hot = hot_place_of(e, sink);
       Reg<U32> slot = hot_slot(e, hot, entry);
       Reg<Pred> has_slot = b.setp(Compare::lt, slot, hot.of.slots);
-      add_to_block(e, sink, either(b, has_slot, hot.slots, hot.all), b.selp(slot, entry, has_slot), items);
+      Reg<U32> number = b.mad_lo(slot, hot.of.copies, b.and_(e.tid, hot.of.copies - 1));
+      add_to_block(e, sink,
+                   b.mad_lo(b.selp(number, entry, has_slot), entry_bytes(sink), b.selp(hot.slots.base, hot.all.base, has_slot)),
+                   items);
       b.bind(done);
       continue;
     }
@@ -574,15 +598,20 @@ void fold_item(Emitter& e) {
       b.when(b.setp(Compare::eq, p.copies, 0u)).bra(global);
     }
     if (!sink.hashed() || sink.slots > 0) {  // none where many groupings share the block's memory
-      add_to_block(e, sink, p, entry, items);
+      Reg<U32> number = b.mad_lo(entry, p.copies, b.and_(e.tid, b.sub(p.copies, 1)));
+      add_to_block(e, sink, b.mad_lo(number, entry_bytes(sink), p.base), items);
       b.bra(done);
     }
     b.bind(global);
     if (sink.hashed()) entry = hashed_entry(e, sink, key, done);
-    NumberParts parts(e);
     for (size_t k = 0; k < sink.folds.size(); ++k)
-      if (sink.folds[k].output != unread) add_to_global(e, sink, sink.folds[k], entry, items[k], parts);
-    parts.finish();
+      if (sink.folds[k].output != unread && !items[k].number.valid()) add_to_global(e, sink, sink.folds[k], entry, items[k]);
+    const auto add = [&](Reg<F64> number, size_t part, Reg<S32> value) {
+      for (size_t k = 0; k < sink.folds.size(); ++k)
+        if (sink.folds[k].output != unread && items[k].number == number && sink.folds[k].part == part)
+          add_to_global(e, sink, sink.folds[k], entry, {.wide = b.cvt<S64>(value)});
+    };
+    add_numbers(e, items, add, [] {});
     b.bind(done);
   }
 }
@@ -590,15 +619,14 @@ void fold_item(Emitter& e) {
 void finish_sinks(Emitter& e) {
   if (e.sinks.empty()) return;
   Builder& b = e.b;
-  NumberParts no_numbers(e);  // sums are
   b.bar_sync();
   for (const Sink& sink : e.sinks) {
     const bool is_hot = has_hot_slots(e);
     const HotPlace hot = is_hot ? hot_place_of(e, sink) : HotPlace{};
     const Place usual = is_hot ? Place{} : place_of(e, sink);
-    const std::vector<Words> arrays = arrays_of(sink);
-    // Sums of wide parts are many: all at once would take more registers than the loop over the items.
-    const size_t at_once = sums_wide_parts(sink) ? 4 : sink.folds.size();
+    const std::vector<Words> arrays = entry_words(sink);
+    // Sums of parts are many: all at once would take more registers than the loop over the items.
+    const size_t at_once = sums_numbers(sink) ? 4 : sink.folds.size();
     const LabelId none = b.label();
     if (!sink.hashed() && !is_hot) b.when(b.setp(Compare::eq, usual.copies, 0u)).bra_uni(none);
     Reg<U32> places = is_hot ? b.add(hot.all.entries, hot.of.slots) : usual.entries;
@@ -637,14 +665,13 @@ void finish_sinks(Emitter& e) {
         }
         Reg<U32> first = b.mul_lo(at_place, p.copies), end = b.add(first, p.copies);
         count_up(b, first, 1u, end, [&](Reg<U32> slot) {
-          uint32_t before = 0;
           Reg<U32> low;
+          Reg<U32> slot_at = b.mad_lo(slot, entry_bytes(sink), p.base);
           for (const Words& w : arrays) {
             const Fold& f = *w.fold;
             Contribution& t = total[static_cast<size_t>(w.fold - sink.folds.data())];
-            const uint32_t own = std::exchange(before, before + w.bytes);
             if (!is_now(w)) continue;
-            const Address at(slot_address(e, p, own, slot, w.bytes));
+            const Address at(slot_at, w.at);
             if (w.bytes == 8) {
               Reg<S64> x = b.ld<S64>(Space::shared, at);
               f.reduce == Builtin::min ? b.min(t.wide, x, t.wide) : b.max(t.wide, x, t.wide);
@@ -677,7 +704,7 @@ void finish_sinks(Emitter& e) {
           const Fold& f = sink.folds[k];
           if (f.output == unread) continue;
           if (f.reduce != Builtin::len) {
-            add_to_global(e, sink, f, entry, total[k], no_numbers);
+            add_to_global(e, sink, f, entry, total[k]);
             continue;
           }
           const Address at(b.mad_wide(entry, 8u, b.ld_param(e.outputs[f.output].data)));

@@ -127,7 +127,6 @@ Result<Compiled> compile_like(hir::Program program, const Compiled& like, Findin
   c.not_unique = std::move(findings.not_unique);
   c.not_whole = std::move(findings.not_whole);
   c.exact_sums = findings.exact_sums;
-  c.wide_sums = findings.wide_sums;
   c.not_folded = std::move(findings.not_folded);
   c.folds_apart = std::move(findings.folds_apart);
   DiagnosticSink sink;  // has been told
@@ -187,7 +186,6 @@ void outline(Compiled& c, const CompileOptions& options, DiagnosticSink& sink, T
                               .not_whole = c.not_whole,
                               .numbers_as_parameters = options.numbers_as_parameters,
                               .exact_sums = c.exact_sums,
-                              .wide_sums = c.wide_sums,
                               .sinks = options.fuse_operators && options.fuse_groups,
                               .not_folded = c.not_folded,
                               .folds_apart = c.folds_apart,
@@ -207,12 +205,10 @@ std::vector<std::string> refused_by_fusions(const Compiled& c) {
 Result<void> adapt(Compiled& c, const CompileOptions& options, uint32_t ptx_target, const ptx::Module* math,
                    Timings& timings) {
   Forecast expected = options.forecast(c);
-  while (!expected.not_folded.empty() || !expected.folds_apart.empty() || !expected.not_whole.empty() ||
-         expected.wide_sums) {  // each time fewer are folds beside what they read, or joins among all rows
+  while (!expected.not_folded.empty() || !expected.folds_apart.empty() || !expected.not_whole.empty()) {  // each time fewer are folds beside what they read, or joins among all rows
     c.not_folded.insert(c.not_folded.end(), expected.not_folded.begin(), expected.not_folded.end());
     c.folds_apart.insert(c.folds_apart.end(), expected.folds_apart.begin(), expected.folds_apart.end());
     c.not_whole.insert(c.not_whole.end(), expected.not_whole.begin(), expected.not_whole.end());
-    c.wide_sums |= expected.wide_sums;
     DiagnosticSink told;
     outline(c, options, told, timings);
     if (told.has_errors()) return Error{Fault::internal, "a program cannot be outlined without a fold"};

@@ -45,7 +45,6 @@ struct Forecast {
   std::vector<uint32_t> not_folded;             // groups that will be no folds
   std::vector<uint32_t> folds_apart;            // folds that will stand apart (outliner::Options)
   std::vector<uint32_t> not_whole;              // joins among all rows of a column whose elements may repeat
-  bool wide_sums = false;                       // folds that sum floats of too many rows for narrow parts (outliner::Options)
 };
 struct Compiled;
 
@@ -91,7 +90,6 @@ struct Compiled {
   int level = 3;        // -O, for a device that compiles the PTX itself
   CompileOptions options;             // that it was made with
   bool exact_sums = false;            // no kernel sums floats (outliner::Options)
-  bool wide_sums = false;             // folds sum them in wide parts (outliner::Options)
   std::vector<uint32_t> not_unique;  // joins whose left keys are known to repeat (outliner::Options)
   std::vector<uint32_t> not_whole;   // joins that are not among all rows of a table (outliner::Options)
   std::vector<uint32_t> not_folded;  // groups that are known to be no folds
@@ -107,11 +105,11 @@ Result<Compiled> compile(FileId file, const SourceManager& sources, const Compil
 // What a run has found out that its program is to be compiled with: joins and folds by number (outliner::Options), those known before among them.
 struct Findings {
   std::vector<uint32_t> not_unique, not_whole, not_folded, folds_apart;
-  bool exact_sums = false, wide_sums = false;
+  bool exact_sums = false;
 };
 
 // The same program again, where keys of more joins turned out to repeat, more groups are to be operators or to stand apart, or sums of floats by an
-// operator that needs no rounding or in parts of many rows. What the options of `compiled` point to is still there.
+// operator that needs no rounding. What the options of `compiled` point to is still there.
 Result<Compiled> compile_again(const Compiled& compiled, Findings findings, Timings& timings);
 
 // Does the program call a function of libdevice, or may it?

@@ -34,38 +34,35 @@ ExactSum exact_sum(const Value& x) {
 Result<Value> sum_part(Context&, Arguments a) {
   const Value &x = a[0], &k = a[1];
   if (!x.is_vector() || x.type != BasicType::f64 || !k.is_vector() || k.type != BasicType::i64 || k.size != 1 ||
-      k.as<int64_t>()[0] < 0 || k.as<int64_t>()[0] > static_cast<int64_t>(sum_parts::wide.last()))
+      k.as<int64_t>()[0] < 0 || k.as<int64_t>()[0] > int64_t{sum_parts::last})
     return input_error("`GPU.sum_part` is not defined for {} and {}", describe(x), describe(k));
   const auto part = static_cast<size_t>(k.as<int64_t>()[0]);
-  const sum_parts::Scheme& scheme = sum_parts::scheme_of(part);
   std::vector<int64_t> out;
   for (const double e : elements<double>(x)) {
     bool has_parts = std::fabs(e) < std::ldexp(1.0, sum_parts::limit);
     double rest = e;  // of e, less the parts so far
-    for (size_t p = 0; p < scheme.count && has_parts; ++p) {
-      const double all = std::ldexp(rest, -scheme.lowest[p]);
-      const double whole = &scheme == &sum_parts::wide ? std::nearbyint(all) : std::trunc(all);
-      if (scheme.first + p == part) out.push_back(static_cast<int64_t>(whole));
-      rest -= std::ldexp(whole, scheme.lowest[p]);
+    for (size_t p = 0; p < sum_parts::count && has_parts; ++p) {
+      const double whole = std::nearbyint(std::ldexp(rest, -sum_parts::lowest[p]));
+      if (p == part) out.push_back(static_cast<int64_t>(whole));
+      rest -= std::ldexp(whole, sum_parts::lowest[p]);
     }
     if (!has_parts || rest != 0) return input_error("`GPU.sum_part` got {}, which has no such parts", e);
   }
   return make<int64_t>(BasicType::i64, out);
 }
 
-// GPU.sum_of_parts(a, b, c), of (a, b, c, d): the sum of which those are the sums of the narrow or the wide parts, rounded once.
+// GPU.sum_of_parts(a, b, c, d): the sum of which those are the sums of the parts, rounded once.
 Result<Value> sum_of_parts(Context&, Arguments a) {
   for (const Value& v : a)
     if (!v.is_vector() || v.type != BasicType::i64 || v.size != a[0].size)
       return input_error("`GPU.sum_of_parts` is not defined for {}", describe(v));
-  const sum_parts::Scheme& scheme = a.size() == sum_parts::narrow.count ? sum_parts::narrow : sum_parts::wide;
   std::vector<double> out;
   for (uint64_t i = 0; i < a[0].size; ++i) {
     ExactSum sum;
-    for (size_t p = 0; p < scheme.count; ++p) {
+    for (size_t p = 0; p < sum_parts::count; ++p) {
       const int64_t e = a[p].as<int64_t>()[i];
-      sum.add(std::ldexp(static_cast<double>(e >> 32), 32 + scheme.lowest[p]));
-      sum.add(std::ldexp(static_cast<double>(e & 0xffffffff), scheme.lowest[p]));
+      sum.add(std::ldexp(static_cast<double>(e >> 32), 32 + sum_parts::lowest[p]));
+      sum.add(std::ldexp(static_cast<double>(e & 0xffffffff), sum_parts::lowest[p]));
     }
     out.push_back(sum.rounded<double>());
   }

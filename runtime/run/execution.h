@@ -228,8 +228,6 @@ class Run {
                                             std::span<const DomainPtr> domains);
   static bool changes_inputs(const codegen::KernelCode& code);
   bool is_own_fold(int64_t number) const;
-  bool needs_wide_sums(const codegen::KernelCode::Sink& sink, const FoldInput& in) const;
-  Result<void> widen_sums();
   bool may_stand_apart(int64_t number) const;
   bool is_better_apart(const codegen::KernelCode::Sink& sink, const FoldInput& in) const;
   Result<void> fold_apart(int64_t number);

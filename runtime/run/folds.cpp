@@ -13,6 +13,7 @@
 #include <bit>
 
 #include "assembler/isa/isa.h"
+#include "libraries/base/numbers/sum_parts.h"
 #include "runtime/run/execution.h"
 
 namespace rndn::runtime {
@@ -25,6 +26,7 @@ constexpr uint64_t most_entries = 1 << 22;
 constexpr uint64_t always_worth = 1 << 16;  // entries; more than that only with half as many elements
 constexpr uint64_t most_copies = 32;        // of an entry in a block: one per lane
 constexpr uint64_t few_copies = 4;          // so that lanes with one key often meet
+constexpr uint64_t few_entries = 256;       // so that they often meet where there are no copies
 constexpr uint64_t rows_per_large_entry = 8;  // of a block: what filling and emptying a large table may cost
 
 // Extremes are compared with what an empty entry holds, whose bytes are all `fill`.
@@ -54,9 +56,7 @@ std::string_view Run::fold_way(const codegen::KernelCode::Sink& sink, const Fold
   if (in.elements > plan_.options.most_rows_of_selective_folds && sink.selected_by_gathers &&
       !may_stand_apart(sink.number))
     return "look-ups select its rows, mostly few of many";
-  static_assert(data::longest_vector <= sum_parts::wide.most_summed);
-  if (sink.sums_narrow_parts && in.elements > plan_.options.most_rows_of_narrow_parts)
-    return "its sums of floats have more rows than their parts can add up";
+  static_assert(data::longest_vector <= sum_parts::most_summed);
   std::vector<Bounds> keys;
   for (size_t k = 0; k < sink.keys.size(); ++k) {
     Bounds b = in.bounds[index(sink.keys[k])].bounds;
@@ -91,20 +91,7 @@ bool Run::is_better_apart(const codegen::KernelCode::Sink& sink, const FoldInput
   return sink.selected_by_gathers && in.elements > plan_.options.most_rows_of_selective_folds;
 }
 
-// Also where another kernel has stored the parts. A fold of the program's own text has the parts that the text says.
-bool Run::needs_wide_sums(const codegen::KernelCode::Sink& sink, const FoldInput& in) const {
-  const std::vector<uint32_t>& floats = plan_.compiled.outlined.float_folds;
-  return !plan_.compiled.wide_sums && in.elements > plan_.options.most_rows_of_narrow_parts &&
-         std::find(floats.begin(), floats.end(), sink.number) != floats.end();
-}
-
 // The run ends here, and the program is compiled again.
-Result<void> Run::widen_sums() {
-  plan_.wide_sums = true;
-  return Error{Fault::internal, "sums of floats are to be in wide parts"};
-}
-
-// The same.
 Result<void> Run::fold_apart(int64_t number) {
   plan_.apart.push_back(static_cast<uint32_t>(number));
   return Error{Fault::internal, "a fold is to stand apart"};
@@ -127,8 +114,12 @@ std::string_view Run::fold_direct(const codegen::KernelCode::Sink& sink, const F
   }
   const uint64_t copies = usual_copies(sink, entries);
   way.table = codegen::KernelEncodings::usual;
-  const auto better = copies == 0 ? codegen::KernelEncodings::large : codegen::KernelEncodings::large_and_hot;
-  if (copies <= few_copies && may_be_large(sink, in, entries, better)) way.table = better;
+  using Forms = codegen::KernelEncodings;
+  const auto may_be = [&](Forms::Table table) { return copies <= few_copies && may_be_large(sink, in, entries, table); };
+  if ((copies > 0 || entries <= few_entries) && may_be(Forms::large_and_hot))
+    way.table = Forms::large_and_hot;
+  else if (copies == 0 && may_be(Forms::large))
+    way.table = Forms::large;
   way.words = {entries, way.table == codegen::KernelEncodings::usual ? copies : 1};
   uint64_t factor = entries;
   for (const Bounds& b : keys) {

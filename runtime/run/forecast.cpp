@@ -384,13 +384,6 @@ bool Run::forecast_launch(const Step& s, Forecast& found, bool& sure) {
     const codegen::KernelCode::Sink& sink = code.sinks[k];
     const std::vector<DomainPtr> of_keys = key_domains(plan_.kernels[s.kernel].texts, sink, domains);
     const FoldInput in{f, elements, bounds, of_keys, !changes_inputs(code), 0};
-    if (needs_wide_sums(sink, in)) {
-      found.wide_sums = true;
-      tell_fold(true, f, sink.number,
-                fmt::format("with sums of floats in four parts, since it may have {} rows; of {} or fewer in three", elements,
-                            plan_.options.most_rows_of_narrow_parts));
-      return false;
-    }
     if (const std::string_view unfit = fold_way(sink, in, ways[k]); !unfit.empty()) {
       uint64_t rows = elements;
       const std::vector<ItemPtr> least_inputs = least_of(inputs, s.inputs, rows);

@@ -523,7 +523,6 @@ Result<void> Run::launch(const Step& s) {
     const codegen::KernelCode::Sink& sink = common.sinks[k];
     const std::vector<DomainPtr> of_keys = key_domains(state.texts, sink, domains);
     const FoldInput in{f, g.elements, bounds, of_keys, !changes_inputs(common), state.hashed[k].slots};
-    if (needs_wide_sums(sink, in)) return widen_sums();
     if (const std::string_view unfit = fold_way(sink, in, ways[k]); !unfit.empty())
       return cannot_fold(s, sink.number, unfit);
     if (is_better_apart(sink, in)) return fold_apart(sink.number);

@@ -236,7 +236,6 @@ struct Engine::Plan::State {
   BufferPtr repeats;  // mapped: a word per number of a join, not 0 when a left key of it repeats; none: no such joins
   std::vector<uint32_t> unfit;                // groups that turned out to be no folds in the last run
   std::vector<uint32_t> apart;                // folds that turned out to be better apart
-  bool wide_sums = false;                     // one of them sums floats of too many rows for narrow parts
   BufferPtr scratch;                          // of all kernels: each leaves it zero
   std::map<uint64_t, device::Address> sizes;  // size slots of numbers that the host knows
   std::vector<BufferPtr> size_pages;

@@ -205,7 +205,6 @@ Result<std::string> explain_program(const NamedSource& p, const CompileOptions& 
       if (run) {
         outline.not_unique = run->not_unique, outline.not_whole = run->not_whole;
         outline.not_folded = run->not_folded, outline.folds_apart = run->folds_apart;
-        outline.wide_sums = run->wide_sums;
       }
       auto text = outliner::explain(compiled->program, sources, outline, how, sink);
       if (text && run) {

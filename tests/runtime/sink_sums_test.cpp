@@ -35,12 +35,6 @@ void put_floats(MadeTables& tables, uint64_t rows, uint64_t groups, uint64_t see
   tables.put("f", "x", BasicType::f64, x);
   tables.put("f", "y", BasicType::f64, y);
 }
-// A run that takes narrow parts of floats as it would wide ones of more rows, or not.
-How with_parts(bool wide, int runs) {
-  How how{.runs = runs};
-  if (wide) how.engine.most_rows_of_narrow_parts = 0;
-  return how;
-}
 std::string float_sums(const std::vector<std::string>& keys, bool selected) {
   std::string lines = "  f:? = @load_table(`f:sym);\n" + load("k", "i32") + load("n", "i32") + load("x", "f64") + load("y", "f64");
   lines += "  w:i64 = @mul(f_n, 4294967291:i64);\n  m:? = @gt(f_n, 300:i32);\n";
@@ -69,14 +63,13 @@ TEST(SinkSums, SumsOfFloatsAreExact) {
           float_sums(hashed ? std::vector<std::string>{"w", "f_k"} : std::vector<std::string>{"f_k"}, turn % 3 == 0);
       auto want = run_on_reference(text, tables);
       ASSERT_TRUE(want.ok()) << want.error().message << text;
-      for (const bool wide : {false, true}) {
-        const char* target = targets[(turn + turn / 4 + 2 * wide) % 4];
-        auto got = run_so(target, text, tables, with_parts(wide, 2));
+      for (const size_t other : {0u, 2u}) {
+        const char* target = targets[(turn + turn / 4 + other) % 4];
+        auto got = run_on(target, text, tables, 2);
         ASSERT_TRUE(got.ok()) << groups << " on " << target << ": " << got.error().message << text;
         EXPECT_EQ(got->result, *want) << groups << " on " << target << text;
         EXPECT_TRUE(hashed ? groups == 4000 || is_hashed(*got) : folds(*got))
             << groups << " " << fmt::format("{}", fmt::join(got->library, " "));
-        EXPECT_EQ(got->wide_sums, wide);
       }
       ++turn;
     }
@@ -174,19 +167,18 @@ TEST(SinkSums, SumsOfNumbersWithoutPartsAreTheOperators) {
   const std::vector<double> kinds[] = {
       {1e300, -1e300},         {1e-30},   {inf},      {inf, -inf, 0.0}, {std::nan("")}, {0x1p48},   {0x1p-60},
       {-0x1.fffffffffffffp47}, {0x1p-61}, {-0x1p-74}, {0x1p-75},        {-0x1p48},      {0x1p-1074}};
-  for (const std::vector<double>& among : kinds)
-    for (const bool wide : {false, true}) {
-      const bool fits = std::fabs(among[0]) < 0x1p48 && std::fabs(among[0]) >= (wide ? 0x1p-74 : 0x1p-60);
-      MadeTables tables;
-      put_floats(tables, 1500, 40, 7, among);
-      const std::string text = float_sums({"f_k"}, false);
-      auto want = run_on_reference(text, tables);
-      auto got = run_so(wide ? "sm_90" : "sm_86", text, tables, with_parts(wide, 3));
-      ASSERT_TRUE(want.ok() && got.ok()) << got.error().message << text;
-      EXPECT_EQ(got->result, *want) << among[0] << wide;
-      EXPECT_EQ(folds(*got), fits) << among[0] << wide;
-      EXPECT_EQ(got->by_run[1], got->by_run[2]) << among[0] << wide;
-    }
+  for (const std::vector<double>& among : kinds) {
+    const bool fits = std::fabs(among[0]) < 0x1p48 && std::fabs(among[0]) >= 0x1p-74;
+    MadeTables tables;
+    put_floats(tables, 1500, 40, 7, among);
+    const std::string text = float_sums({"f_k"}, false);
+    auto want = run_on_reference(text, tables);
+    auto got = run_on("sm_86", text, tables, 3);
+    ASSERT_TRUE(want.ok() && got.ok()) << got.error().message << text;
+    EXPECT_EQ(got->result, *want) << among[0];
+    EXPECT_EQ(folds(*got), fits) << among[0];
+    EXPECT_EQ(got->by_run[1], got->by_run[2]) << among[0];
+  }
   // A number without parts that no row has left is no reason.
   MadeTables tables;
   put_floats(tables, 3000, 40, 8, {1e300});
@@ -194,43 +186,14 @@ TEST(SinkSums, SumsOfNumbersWithoutPartsAreTheOperators) {
   const std::string all = "@gt(f_n, 300:i32)", small = "@lt(f_x, 1000000.0:f64)";
   text.replace(text.find(all), all.size(), small);
   auto want = run_on_reference(text, tables);
-  for (const bool wide : {false, true}) {
-    auto got = run_so("sm_90", text, tables, with_parts(wide, 2));
-    ASSERT_TRUE(want.ok() && got.ok()) << got.error().message << text;
-    EXPECT_EQ(got->result, *want);
-    EXPECT_TRUE(folds(*got));
-  }
+  auto got = run_on("sm_90", text, tables, 2);
+  ASSERT_TRUE(want.ok() && got.ok()) << got.error().message << text;
+  EXPECT_EQ(got->result, *want);
+  EXPECT_TRUE(folds(*got));
 }
 
-// More rows than narrow parts can be added up of; those of a program's own text are what they are.
-TEST(SinkSums, SumsOfFloatsOfManyRowsAreInWideParts) {
-  MadeTables tables;
-  put_floats(tables, 3000, 40, 9);
-  const std::string text = float_sums({"f_k"}, false);
-  auto want = run_on_reference(text, tables);
-  for (const uint64_t most : {2999u, 3000u}) {
-    How how{.runs = 2};
-    how.engine.most_rows_of_narrow_parts = most;
-    auto got = run_so("sm_86", text, tables, how);
-    ASSERT_TRUE(want.ok() && got.ok()) << got.error().message << text;
-    EXPECT_EQ(got->result, *want) << most;
-    EXPECT_TRUE(folds(*got)) << most;
-    EXPECT_EQ(got->wide_sums, most < 3000) << most;
-    EXPECT_EQ(got->launches, 2u) << most;
-    EXPECT_EQ(got->by_run[0], got->by_run[1]) << most;
-  }
-  const std::string own = program("  f:? = @load_table(`f:sym);\n" + load("k", "i32") + load("x", "f64") +
-                                      "  p:? = @GPU.sum_part(f_x, 0:i64);\n  s:? = @GPU.fold(p, @sum, 0:i64, f_k);\n",
-                                  {"s"});
-  How how;
-  how.engine.most_rows_of_narrow_parts = 2999;
-  const auto refused = run_so("sm_86", own, tables, how);  // it may not fall back
-  ASSERT_FALSE(refused.ok());
-  EXPECT_THAT(refused.error().message, ::testing::HasSubstr("more rows than their parts can add up"));
-}
-
-// What makes it safe to add up 2^32 wide parts in 64 bits: none is more than 2^30, and they are the number.
-TEST(SinkSums, WidePartsAreSmall) {
+// What makes it safe to add up 2^32 parts in 64 bits: none is more than 2^30, and they are the number.
+TEST(SinkSums, PartsAreSmall) {
   std::mt19937_64 random(3);
   std::vector<double> numbers = {0.0,
                                  -0.0,
@@ -261,7 +224,7 @@ TEST(SinkSums, WidePartsAreSmall) {
   tables.put("f", "x", BasicType::f64, column);
   std::string lines = "  f:? = @load_table(`f:sym);\n" + load("x", "f64");
   std::vector<std::string> columns;
-  for (int part = 3; part < 7; ++part) {
+  for (int part = 0; part < 4; ++part) {
     lines += fmt::format("  p{0}:? = @GPU.sum_part(f_x, {0}:i64);\n  a{0}:? = @abs(p{0});\n", part);
     columns.push_back(fmt::format("p{}", part));
   }
@@ -273,9 +236,9 @@ TEST(SinkSums, WidePartsAreSmall) {
     ASSERT_TRUE(got.ok()) << got.error().message;
     EXPECT_EQ(got->result, *want) << target;
   }
-  lines += "  x:? = @GPU.sum_of_parts(p3, p4, p5, p6);\n  same:? = @eq(x, f_x);\n  c7:? = @all(same);\n";
-  for (int part = 3; part < 7; ++part) lines += fmt::format("  c{0}:? = @max(a{0});\n", part);
-  const std::string extremes = program(lines, {"c3", "c4", "c5", "c6", "c7"});
+  lines += "  x:? = @GPU.sum_of_parts(p0, p1, p2, p3);\n  same:? = @eq(x, f_x);\n  c4:? = @all(same);\n";
+  for (int part = 0; part < 4; ++part) lines += fmt::format("  c{0}:? = @max(a{0});\n", part);
+  const std::string extremes = program(lines, {"c0", "c1", "c2", "c3", "c4"});
   auto most = run_on("sm_90", extremes, tables);
   ASSERT_TRUE(most.ok()) << most.error().message;
   EXPECT_EQ(most->result, *run_on_reference(extremes, tables));
@@ -308,19 +271,18 @@ TEST(SinkSums, LargestPartsOfOneSign) {
     auto want = run_on_reference(text, tables);
     ASSERT_TRUE(want.ok()) << want.error().message;
     for (const char* target : {"sm_61", "sm_75", "sm_90"}) {
-      auto got = run_so(target, text, tables, with_parts(true, 1));
+      auto got = run_on(target, text, tables);
       ASSERT_TRUE(got.ok()) << got.error().message << text;
       EXPECT_EQ(got->result, *want) << target << spread;
       EXPECT_TRUE(folds(*got)) << target << spread;
-      EXPECT_TRUE(got->wide_sums);
     }
   }
 }
 
 // A program's own parts have nothing to become: the number is at fault, whichever of its parts the program takes.
 TEST(SinkSums, NumbersWithoutPartsInAProgramAreAnError) {
-  for (const double number : {1e300, 0x1p-61})
-    for (const char* parts : {"2", "0", "1", "01", "012"}) {
+  for (const double number : {1e300, 0x1p-75})
+    for (const char* parts : {"3", "0", "1", "01", "0123"}) {
       MadeTables tables;
       put_floats(tables, 1000, 40, 10, {number});
       std::string lines = "  f:? = @load_table(`f:sym);\n" + load("x", "f64");
@@ -390,68 +352,65 @@ TEST(SinkSums, OfNarrowNumbersWrapAroundAsWideOnes) {
 // Sums whose parts cancel each other, are of different signs, leave one bit below all others, or fall between two doubles.
 TEST(SinkSums, PartsThatCancel) {
   constexpr double top = 0x1.fffffffffffffp47;
-  for (const bool wide : {false, true}) {
-    const double least = wide ? 0x1p-74 : 0x1p-60;
-    std::vector<std::vector<double>> sums = {{top, -top},
-                                             {top, -top, least},
-                                             {top, least, -top},
-                                             {top, -top, -least},
-                                             {1.0, -0x1p-24},
-                                             {4096.0, -least},
-                                             {-4096.0, 0x1p-24, -least},
-                                             {0x1p47, 0x1p47, -0x1p47, -0x1p47},
-                                             {1.0, 0x1p-53},
-                                             {1.0, 0x1p-53, least},
-                                             {1.0, 0x1p-53, -least},
-                                             {-1.0, -0x1p-53},
-                                             {-1.0, -0x1p-53, -least},
-                                             {0x1.0000000000001p0, 0x1p-53},
-                                             {0.0, -0.0},
-                                             {-0.0},
-                                             {-0.0, -0.0},
-                                             {0x1p12, -0x1p12, 0x1p-24, -0x1p-24},
-                                             {0x1p12, -0x1p-24, -0x1p-60},
-                                             {top, top, top, -least},
-                                             {0x1p36, -0x1p0, 0x1p-36, -0x1p-60}};
-    // Just half of a unit, a little more and a little less, and what such parts cancel.
-    if (wide)
-      for (const double half : {0x1p18, 0x1p-13, 0x1p-44})
-        for (const double x : {half, 3 * half, half + half * 0x1p-29, half - half * 0x1p-29})
-          for (const std::vector<double>& sum : std::vector<std::vector<double>>{
-                   {x}, {x, -half}, {x, -half, -x}, {x, least, least}, {3 * x, -x, -x, -least}})
-            sums.push_back(sum);
-    const auto bits = [](double v) { return std::bit_cast<int64_t>(v); };
-    // As many rows as blocks have lanes, each group's numbers again and again with a group of their opposites.
-    std::vector<int64_t> key, x;
-    for (int round = 0; round < 12; ++round)
-      for (size_t g = 0; g < sums.size(); ++g)
-        for (const double v : sums[g]) {
-          key.push_back(static_cast<int64_t>(g));
-          x.push_back(bits(v));
-          key.push_back(static_cast<int64_t>(sums.size() + g));  // all that is but the first, to and fro
-          x.push_back(bits(round % 2 ? -v : v));
-        }
-    for (const bool large : {false, true}) {
-      MadeTables tables;
-      std::vector<int64_t> keys = key;
-      if (large)
-        for (int64_t& k : keys) k *= 400;
-      tables.put("f", "k", BasicType::i32, keys);
-      tables.put("f", "x", BasicType::f64, x);
-      const std::string text = program(
-          "  f:? = @load_table(`f:sym);\n" + load("k", "i32") + load("x", "f64") +
-              "  g:? = @group(f_k);\n  rows:? = @values(g);\n  first:? = @keys(g);\n  k:? = @index(f_k, first);\n"
-              "  c:? = @each_right(@index, f_x, rows);\n  e:? = @each(@sum, c);\n  s:? = @raze(e);\n"
-              "  d:? = @each(@avg, c);\n  a:? = @raze(d);\n",
-          {"k", "s", "a"});
-      auto want = run_on_reference(text, tables);
-      ASSERT_TRUE(want.ok()) << want.error().message << text;
-      for (const char* target : {"sm_61", "sm_90"}) {
-        auto got = run_so(target, text, tables, with_parts(wide, 2));
-        ASSERT_TRUE(got.ok()) << got.error().message << text;
-        EXPECT_EQ(got->result, *want) << target << large << wide;
-        EXPECT_TRUE(folds(*got)) << target << large << wide;
+  constexpr double least = 0x1p-74;
+  std::vector<std::vector<double>> sums = {{top, -top},
+                                           {top, -top, least},
+                                           {top, least, -top},
+                                           {top, -top, -least},
+                                           {1.0, -0x1p-24},
+                                           {4096.0, -least},
+                                           {-4096.0, 0x1p-24, -least},
+                                           {0x1p47, 0x1p47, -0x1p47, -0x1p47},
+                                           {1.0, 0x1p-53},
+                                           {1.0, 0x1p-53, least},
+                                           {1.0, 0x1p-53, -least},
+                                           {-1.0, -0x1p-53},
+                                           {-1.0, -0x1p-53, -least},
+                                           {0x1.0000000000001p0, 0x1p-53},
+                                           {0.0, -0.0},
+                                           {-0.0},
+                                           {-0.0, -0.0},
+                                           {0x1p12, -0x1p12, 0x1p-24, -0x1p-24},
+                                           {0x1p12, -0x1p-24, -0x1p-60},
+                                           {top, top, top, -least},
+                                           {0x1p36, -0x1p0, 0x1p-36, -0x1p-60}};
+  // Just half of a unit, a little more and a little less, and what such parts cancel.
+  for (const double half : {0x1p18, 0x1p-13, 0x1p-44})
+      for (const double x : {half, 3 * half, half + half * 0x1p-29, half - half * 0x1p-29})
+        for (const std::vector<double>& sum : std::vector<std::vector<double>>{
+                 {x}, {x, -half}, {x, -half, -x}, {x, least, least}, {3 * x, -x, -x, -least}})
+          sums.push_back(sum);
+  const auto bits = [](double v) { return std::bit_cast<int64_t>(v); };
+  // As many rows as blocks have lanes, each group's numbers again and again with a group of their opposites.
+  std::vector<int64_t> key, x;
+  for (int round = 0; round < 12; ++round)
+    for (size_t g = 0; g < sums.size(); ++g)
+      for (const double v : sums[g]) {
+        key.push_back(static_cast<int64_t>(g));
+        x.push_back(bits(v));
+        key.push_back(static_cast<int64_t>(sums.size() + g));  // all that is but the first, to and fro
+        x.push_back(bits(round % 2 ? -v : v));
       }
+  for (const bool large : {false, true}) {
+    MadeTables tables;
+    std::vector<int64_t> keys = key;
+    if (large)
+      for (int64_t& k : keys) k *= 400;
+    tables.put("f", "k", BasicType::i32, keys);
+    tables.put("f", "x", BasicType::f64, x);
+    const std::string text = program(
+        "  f:? = @load_table(`f:sym);\n" + load("k", "i32") + load("x", "f64") +
+            "  g:? = @group(f_k);\n  rows:? = @values(g);\n  first:? = @keys(g);\n  k:? = @index(f_k, first);\n"
+            "  c:? = @each_right(@index, f_x, rows);\n  e:? = @each(@sum, c);\n  s:? = @raze(e);\n"
+            "  d:? = @each(@avg, c);\n  a:? = @raze(d);\n",
+        {"k", "s", "a"});
+    auto want = run_on_reference(text, tables);
+    ASSERT_TRUE(want.ok()) << want.error().message << text;
+    for (const char* target : {"sm_61", "sm_90"}) {
+      auto got = run_on(target, text, tables, 2);
+      ASSERT_TRUE(got.ok()) << got.error().message << text;
+      EXPECT_EQ(got->result, *want) << target << large;
+      EXPECT_TRUE(folds(*got)) << target << large;
     }
   }
 }
@@ -486,7 +445,6 @@ TEST(SinkSums, TakeAnyOrder) {
     const char* type;
     size_t columns;
     bool hashed, fused, large;  // large: more shared memory than all kernels may have
-    bool wide = false;          // the parts of numbers
   };
   const Way ways[] = {
       {"copies in shared memory", "sm_61", 12000, 7, 7, "f64", 2, false, true, false},
@@ -496,12 +454,7 @@ TEST(SinkSums, TakeAnyOrder) {
       {"hashed keys", "sm_90", 12000, 300, 300, "f64", 2, true, true, false},
       {"the library", "sm_61", 12000, 40, 40, "f64", 2, false, false, false},
       {"the library, singles", "sm_86", 12000, 40, 40, "f32", 2, false, true, false},
-      {"no groups", "sm_90", 12000, 1, 1, "f64", 2, false, true, false},
-      {"wide parts, copies in shared memory", "sm_61", 12000, 7, 7, "f64", 2, false, true, false, true},
-      {"wide parts, hot slots", "sm_90", 9000, 64, 5, "f64", 3, false, true, true, true},
-      {"wide parts, a large table", "sm_86", 24000, 330, 330, "f64", 3, false, true, true, true},
-      {"wide parts, a table in global memory", "sm_75", 12000, 5000, 900, "f64", 2, false, true, false, true},
-      {"wide parts, hashed keys", "sm_90", 12000, 300, 300, "f64", 2, true, true, false, true}};
+      {"no groups", "sm_90", 12000, 1, 1, "f64", 2, false, true, false}};
   for (const Way& way : ways) {
     SCOPED_TRACE(way.name);
     // Of the GPU's blocks each has rows enough for tables of its own.
@@ -594,8 +547,7 @@ TEST(SinkSums, TakeAnyOrder) {
           }
           device = std::make_unique<Grids>(on_gpu ? *gpu : *simulator, multiprocessors, grids[of]);
           engine = std::make_unique<Engine>(*device, tables, &code);
-          EngineOptions how{.allow_fallback = false, .hashed_rows = 2048};
-          if (way.wide) how.most_rows_of_narrow_parts = 0;
+          const EngineOptions how{.allow_fallback = false, .hashed_rows = 2048};
           auto made = engine->plan(*compiled, sources, how, timings);
           ASSERT_TRUE(made) << made.error().message;
           plan = *std::move(made);
@@ -615,7 +567,6 @@ TEST(SinkSums, TakeAnyOrder) {
             ran.library.push_back(k.name);
         EXPECT_EQ(ran.shared_bytes > 25 << 10, way.large) << ran.shared_bytes;
         EXPECT_EQ(is_hashed(ran), way.hashed);
-        EXPECT_EQ(plan->compiled().wide_sums, way.wide);
         EXPECT_EQ(ran.library.empty(), !groups || (way.fused && !single && !way.hashed)) << fmt::format("{}", fmt::join(ran.library, " "));
       }
     }

@@ -32,7 +32,6 @@ struct Ran {
   std::vector<size_t> by_run;        // the same, of every run
   std::vector<uint64_t> host_calls;  // of every run: what the host waits for
   uint32_t shared_bytes = 0;         // of a block of an outlined kernel, at most
-  bool wide_sums = false;            // of floats
 };
 
 // How a program is run beside the usual.
@@ -86,7 +85,6 @@ inline Result<Ran> run_so(const char* target, const std::string& text, const ref
     ran.by_run.push_back(ran.launches);
     ran.host_calls.push_back(device->host_calls() - calls);
   }
-  ran.wide_sums = plan->compiled().wide_sums;
   return ran;
 }
 
