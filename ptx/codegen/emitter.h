@@ -392,7 +392,7 @@ struct Emitter {
   ptx::ParameterOf<U64> scratch{}, error{}, sum_flags{};
   bool has_scratch = false, has_error = false;
   Reg<Pred> huge;                   // sums::note_huge; not valid: no sums of floats
-  Reg<Pred> no_parts;               // sums::note_no_parts, of what sinks add; not valid: no wide parts
+  Reg<Pred> no_parts;               // sums::note_large, note_rest, of what sinks add; not valid: no parts
   Reg<U64> n;                       // elements
   Reg<U64> cells;                   // of the geometry's list
   ptx::ParameterOf<U64> offsets{};  // of the geometry's list
