@@ -158,6 +158,7 @@ Result<Argument> parse_argument(const std::string& text) {
 std::string kernel_list(const cubin::Image& image) {
   std::string out;
   for (const cubin::Kernel& k : image.kernels) {
+    if (k.role != cubin::Kernel::entry) continue;
     out += fmt::format("{} registers {} shared {} local {} parameters", k.name, k.registers, k.shared_bytes,
                        k.local_bytes);
     for (const cubin::Parameter& p : k.parameters) out += fmt::format(" {}", p.size);

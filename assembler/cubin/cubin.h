@@ -26,7 +26,7 @@ struct Parameter {
 struct Relocation {
   enum Kind : uint8_t { absolute_low_32, absolute_high_32, generic_64, low_32, call } kind{};
   uint64_t offset = 0;  // byte offset of the instruction (or data word)
-  std::string symbol;   // a Variable's name; in a kernel also its own, or (call) an extern; in a Variable also an extern
+  std::string symbol;   // a Variable's or a Kernel's name, the kernel's own among them; or an extern's (in code for a call alone)
   int64_t addend = 0;
   bool operator==(const Relocation&) const = default;
 };
@@ -38,7 +38,7 @@ struct IndirectBranch {
   bool operator==(const IndirectBranch&) const = default;
 };
 
-// A function inside a kernel's section, called by it alone.
+// A function inside a kernel's section, called by it alone. One with a section of its own is a Kernel of another role.
 struct Function {
   std::string name;
   uint64_t offset = 0;  // from the start of the section
@@ -64,6 +64,8 @@ struct SourceFile {
 };
 
 struct Kernel {
+  // A kernel, or a function with a section of its own, by its binding. Any code may call it (ptxas -g, and where addresses of functions are taken).
+  enum Role : uint8_t { entry, local, global, weak } role = entry;
   std::string name;
   Bytes code;                         // whole section, padding included
   uint32_t registers = 0;             // as the driver is told (REGCOUNT)
@@ -115,7 +117,7 @@ struct Image {
   bool operator==(const Image&) const = default;
 };
 
-// Writes an executable cubin in the format of ptxas 11.8. Kernels appear in the file in reverse order, as there; variables keep their order
+// Writes an executable cubin in the format of ptxas 11.8. Kernels and functions appear in the file in reverse order, as there; variables keep their order
 // within each of the sections (initialised, zero, constant). `Variable::offset` is ignored: write lays them out. What is in an image is
 // trusted: relocations must name variables of the image (CHECK).
 Bytes write(const Image& image);

@@ -150,7 +150,7 @@ Result<void> Reader::symbols() {
   return {};
 }
 
-// Kernels are the .text sections, last one first.
+// Kernels, and functions with sections of their own, are the .text sections, last one first.
 Result<void> Reader::kernels() {
   std::map<std::string, size_t, std::less<>> by_name;
   for (size_t i = sections_.size(); i-- > 0;) {
@@ -177,10 +177,13 @@ Result<void> Reader::kernels() {
     Kernel& k = image_.kernels[at->second];
     if (s.value > k.code.size() || s.size > k.code.size() - s.value)
       return input_error("damaged cubin: function `{}` reaches beyond its section", symbol_names_[i]);
-    if (s.other & entry_function)
+    if (s.other & entry_function) {
       entry = true;
-    else
+    } else if (symbol_names_[i] == k.name && s.value == 0) {
+      k.role = (s.info >> 4) == 0 ? Kernel::local : (s.info >> 4) == 2 ? Kernel::weak : Kernel::global;
+    } else {
       k.functions.push_back({symbol_names_[i], s.value, s.size, (s.info >> 4) == 2});
+    }
   }
   for (Kernel& k : image_.kernels)
     std::stable_sort(k.functions.begin(), k.functions.end(), [](const Function& a, const Function& b) {
@@ -216,8 +219,9 @@ Result<void> Reader::kernels() {
         if (symbol >= symbols_.size())
           return input_error("section {}: attribute {} of symbol {}, which does not exist", s.name, attribute, symbol);
         auto at = kernel_of_section_.find(symbols_[symbol].section);
-        if (at == kernel_of_section_.end() || !(symbols_[symbol].other & entry_function)) return {};
+        if (at == kernel_of_section_.end()) return {};
         Kernel& k = image_.kernels[at->second];
+        if (!(symbols_[symbol].other & entry_function) && symbol_names_[symbol] != k.name) return {};
         if (attribute == attr_regcount)
           k.registers = value;
         else if (value == UINT32_MAX)
@@ -455,26 +459,21 @@ Result<void> Reader::relocations() {
         r.addend = load<int64_t>(s.bytes, i * entry + 16);
       else if (data != variables_of_section_.end())
         r.addend = bytes == 4 ? load<uint32_t>(patched.bytes, offset) : load<int64_t>(patched.bytes, offset);
-      // A function of the driver, or a place in the kernel itself.
-      if (kernel != kernel_of_section_.end() && (y.info & 15) == 2) {
-        const Kernel& k = image_.kernels[kernel->second];
-        const bool here = y.section == target && (y.other & entry_function);
-        if (r.kind == Relocation::call ? y.section != 0 : !here)
-          return input_error("section {}: relocation against the function `{}`, which is not supported", s.name,
-                             symbol_names_[symbol]);
-        if (r.kind == Relocation::call &&
-            std::find(k.externs.begin(), k.externs.end(), symbol_names_[symbol]) == k.externs.end())
-          image_.kernels[kernel->second].externs.push_back(symbol_names_[symbol]);
-        r.symbol = here ? k.name : symbol_names_[symbol];
-        if (here) r.addend += static_cast<int64_t>(y.value);
-        r.offset = offset;
-        image_.kernels[kernel->second].relocations.push_back(std::move(r));
-        continue;
-      }
-      // A variable, or a place in a data section. ptxas 13 has the addresses of the driver's functions in bank 4.
-      const bool of_driver = kernel == kernel_of_section_.end() && (y.info & 15) == 2 && y.section == 0 &&
-                             !by_name.count(symbol_names_[symbol]);
-      if (of_driver) {
+      // A place in code, a function of the driver, a variable, or a place in a data section. ptxas 13 has the addresses of the driver's functions in
+      // bank 4; code calls them, and knows no address.
+      const auto code = kernel_of_section_.find(y.section);
+      const bool in_code = code != kernel_of_section_.end();
+      const bool of_driver = !in_code && (y.info & 15) == 2 && y.section == 0 &&
+                             (kernel == kernel_of_section_.end() ? !by_name.count(symbol_names_[symbol])
+                                                                 : r.kind == Relocation::call);
+      if (in_code) {
+        r.symbol = image_.kernels[code->second].name;
+        r.addend += static_cast<int64_t>(y.value);
+      } else if (of_driver && kernel != kernel_of_section_.end()) {
+        r.symbol = symbol_names_[symbol];
+        std::vector<std::string>& externs = image_.kernels[kernel->second].externs;
+        if (std::find(externs.begin(), externs.end(), r.symbol) == externs.end()) externs.push_back(r.symbol);
+      } else if (of_driver) {
         r.symbol = symbol_names_[symbol];
         if (std::any_of(image_.kernels.begin(), image_.kernels.end(),
                         [&](const Kernel& k) { return k.name == r.symbol; }))
@@ -490,7 +489,7 @@ Result<void> Reader::relocations() {
             to = &image_.variables[named->second];
         }
         if (!to)
-          return input_error("section {}: relocation against `{}`, which is no variable", s.name,
+          return input_error("section {}: relocation against `{}`, which is neither a variable nor code", s.name,
                              symbol_names_[symbol]);
         if ((y.info & 15) != 1) r.addend -= static_cast<int64_t>(to->offset);
         r.symbol = to->name;

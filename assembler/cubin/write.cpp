@@ -245,7 +245,8 @@ void Writer::plan() {
       p.constant2 = add(join(".nv.constant2.", k.name), sht_progbits, shf_alloc, 8);
       sections_[p.constant2].given = k.constants;
     }
-    if (!layout_.rela) p.constant0 = add(join(".nv.constant0.", k.name), sht_progbits, shf_alloc, 4);
+    if (!layout_.rela && k.role == Kernel::entry)
+      p.constant0 = add(join(".nv.constant0.", k.name), sht_progbits, shf_alloc, 4);
   });
   backwards([&](const Kernel& k, Place& p) {
     p.text = add(join(".text.", k.name), sht_progbits, shf_alloc | shf_execute | uint64_t{k.barriers} << 20,
@@ -262,10 +263,11 @@ void Writer::plan() {
   if (zero) zero_ = add(".nv.global", sht_nobits, shf_alloc | shf_write, 1);
   if (layout_.rela)
     backwards([&](const Kernel& k, Place& p) {
-      p.constant0 = add(join(".nv.constant0.", k.name), sht_progbits, shf_alloc, 4);
+      if (k.role == Kernel::entry) p.constant0 = add(join(".nv.constant0.", k.name), sht_progbits, shf_alloc, 4);
     });
   for (size_t i = 0; i < kernels.size(); ++i) {
-    sections_[places_[i].constant0].bytes.resize(layout_.parameter_base + kernels[i].parameter_bytes);
+    if (places_[i].constant0)
+      sections_[places_[i].constant0].bytes.resize(layout_.parameter_base + kernels[i].parameter_bytes);
     for (uint32_t s : {places_[i].info, places_[i].constant0, places_[i].constant2, places_[i].shared})
       if (s) sections_[s].header.info = places_[i].text;
   }
@@ -303,6 +305,8 @@ void Writer::make_symbols() {
     places_[i].constant_symbol = section_symbol(places_[i].constant0);
     for (const Function& f : kernels[i].functions)
       if (!f.weak) symbol(f.name, local_function, places_[i].text, f.offset, f.size);
+    if (kernels[i].role == Kernel::local)
+      places_[i].symbol = symbol(kernels[i].name, local_function, places_[i].text, 0, kernels[i].code.size());
   }
   section_symbol(data_);
   section_symbol(zero_);
@@ -322,8 +326,11 @@ void Writer::make_symbols() {
   for (size_t i = kernels.size(); i-- > 0;) {
     for (const Function& f : kernels[i].functions)
       if (f.weak) symbol(f.name, weak_function, places_[i].text, f.offset, f.size);
-    places_[i].symbol =
-        symbol(kernels[i].name, global_function, places_[i].text, 0, kernels[i].code.size(), entry_function);
+    const Kernel::Role role = kernels[i].role;
+    if (role != Kernel::local)
+      places_[i].symbol =
+          symbol(kernels[i].name, role == Kernel::weak ? weak_function : global_function, places_[i].text, 0,
+                 kernels[i].code.size(), role == Kernel::entry ? uint8_t{entry_function} : uint8_t{0});
   }
   for (const Kernel& k : kernels)
     if (uint32_t& s = symbol_named(k.name); s == no_symbol)

@@ -69,6 +69,8 @@ enum class Style : uint8_t {
   repeat,     // no field: prints the operand before it again (BAR with both in one register)
   sign,       // followed by .SIGN: the sign bit is the operand
   not_rz,     // a register, and RZ is none here
+  row,        // followed by .ROW or .COL: the order of a matrix
+  column,
 };
 
 // When a slot is printed.

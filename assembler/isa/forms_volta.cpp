@@ -3,7 +3,7 @@
 // nvdisasm 13.5. Operand order: mnemonics.def. Flags go by position: bits 63/62 negate and take the absolute value
 // of the operand in bits 32..63, bits 75/74 of the operand in bits 64..71, bits 72/73 of A.
 //
-// Left out: bindless constants (cx[UR]), texture and tensor instructions, JMP and the indirect forms that no compiled kernel uses.
+// Left out: bindless constants (cx[UR]), texture instructions, tensor instructions of sm_90 alone, JMP and the indirect forms that no compiled kernel uses.
 #include "assembler/isa/form.h"
 
 namespace rndn::isa {
@@ -153,6 +153,8 @@ constexpr const char* t_half_to_e8[] = {".E5M2.F16.UNPACK_B_MERGE_C", ".E4M3.F16
 constexpr const char* t_from_e8[] = {".F16.E5M2.UNPACK_B", ".F16.E4M3.UNPACK_B"};
 constexpr const char* t_i2ip[] = {".U8.S32.SAT", ".S8.S32.SAT", ".U16.S32.SAT", ".S16.S32.SAT",
                                   ".U2.S32.SAT", ".S2.S32.SAT", ".U4.S32.SAT",  ".S4.S32.SAT"};
+constexpr const char* t_bf16_matrix[] = {"", ".BF16"};
+constexpr const char* t_e8[] = {".E4M3", ".E5M2"};
 constexpr const char* t_matrices[] = {"", ".2", ".4", nullptr};
 constexpr const char* t_transposed[] = {".M88", ".MT88"};
 constexpr const char* t_f2ip[] = {".U8.F32", ".S8.F32"};
@@ -1054,6 +1056,10 @@ constexpr void warp_and_control_rows(Table<N>& t) {
               .slots(Px, A.with(Span_::two), target)
               .mods(m(K::NoInc, 86, 1, t_nodec, 1)));
   }
+  t.add(CTL(M::RET_ABS, "RET.ABS", 0x950, L::branch)
+            .fix(85, 1, 1)
+            .slots(Px, A.with(Span_::two), imm(34, 0))
+            .mods(m(K::NoInc, 86, 1, t_nodec, 1)));
   for (bool together : {false, true})  // sm_75: of all lanes that have not left
     t.add(CTL(together ? M::BRA_CONV : M::BRA_DIV, together ? "BRA.CONV" : "BRA.DIV", 0x947, L::branch, sm_75)
               .fix(32, 2, together ? 3 : 2)
@@ -1165,13 +1171,60 @@ constexpr void uniform_rows(Table<N>& t) {
                   m(K::High, 80, 1, t_high)));
 }
 
+// Products of matrices by tensor cores: rows by shape, since it says how many registers the operands take. Signs, sparse matrices and 4-bit numbers
+// are left out: nothing that was compiled shows them.
+template <size_t N>
+constexpr void matrix_rows(Table<N>& t) {
+  const Span_ one = Span_::one, two = Span_::two, four = Span_::four;
+  const auto row = [](M mn, const char* name, unsigned opcode, L l, uint32_t on, Span_ d, Span_ a, Span_ b) {
+    return op(mn, name, opcode, l, on).slots(Rd.with(d), A.with(a), B.with(b), C.with(d));
+  };
+  const auto half = [&](const char* name, bool k16, bool f32) {
+    for (const uint32_t on : {sm_75, after_75}) {
+      if (k16 && on == sm_75) continue;
+      t.add(row(M::HMMA, name, 0x23c, L::half, on, f32 ? four : two, k16 ? four : two, k16 ? two : one)
+                .fix(75, 1, k16)
+                .fix(76, 1, f32)
+                .mods(m(K::Pack, 82, 1, f32 && on != sm_75 ? t_bf16_matrix : t_clear)));
+    }
+  };
+  half("HMMA.1688.F16", false, false);
+  half("HMMA.1688.F32", false, true);
+  half("HMMA.16816.F16", true, false);
+  half("HMMA.16816.F32", true, true);
+  t.add(row(M::HMMA, "HMMA.1684.F32.TF32", 0x23c, L::half, after_75, four, two, one)
+            .fix(76, 1, 1)
+            .fix(78, 1, 1)
+            .fix(83, 1, 1));
+  t.add(row(M::HMMA, "HMMA.1688.F32.TF32", 0x23c, L::half, after_75, four, four, two).fix(76, 1, 1).fix(83, 1, 1));
+  const auto ordered = [](M mn, const char* name, unsigned opcode, uint32_t on, Span_ d, Span_ a, Span_ b) {
+    return op(mn, name, opcode, L::half, on)
+        .fix(74, 1, 1)
+        .slots(Rd.with(d), A.with(a).as(Style::row), B.with(b).as(Style::column), C.with(d));
+  };
+  const auto bytes = [&](const Builder& b) {
+    t.add(b.mods(m(K::SignedA, 76, 1, t_u8s8), m(K::SignedB, 78, 1, t_u8s8), m(K::SAT, 82, 1, t_sat)));
+  };
+  bytes(ordered(M::IMMA, "IMMA.8816", 0x237, volta, two, one, one));
+  bytes(ordered(M::IMMA, "IMMA.16816", 0x237, after_75, four, two, one).fix(86, 1, 1));
+  bytes(ordered(M::IMMA, "IMMA.16832", 0x237, after_75, four, four, two).fix(75, 1, 1).fix(86, 1, 1));
+  for (const bool f32 : {false, true})
+    t.add(ordered(M::QMMA, f32 ? "QMMA.16832.F32" : "QMMA.16832.F16", 0x27a, sm_89, f32 ? four : two, four, two)
+              .fix(75, 1, 1)
+              .fix(77, 1, f32)
+              .mods(m(K::DestFormat, 78, 1, t_e8), m(K::SourceFormat, 79, 1, t_e8)));
+  for (const bool sm90 : {false, true})
+    t.add(row(M::DMMA, sm90 ? "DMMA.8x8x4" : "DMMA.884", 0x23f, L::fp64, sm90 ? sm_90 : ampere, four, two, two));
+}
+
 constexpr auto make_table() {
-  Table<560> t;
+  Table<580> t;
   integer_rows(t);
   float_rows(t);
   memory_rows(t);
   warp_and_control_rows(t);
   uniform_rows(t);
+  matrix_rows(t);
   return t;
 }
 constexpr auto table = make_table();

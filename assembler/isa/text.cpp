@@ -226,6 +226,8 @@ struct Printer {
     if (o.absolute) s = "|" + s + "|";
     if (o.kind == OperandKind::gpr) s += reuse(k);
     if (last) s += part;
+    if (slot.style == Style::row) s += ".ROW";
+    if (slot.style == Style::column) s += ".COL";
     if (o.negated && !(k == 2 && (form.mnemonic == M::IADD || form.mnemonic == M::ISCADD) && in.operands[1].negated) &&
         !(k == 1 && (form.mnemonic == M::IADD || form.mnemonic == M::ISCADD) && in.operands[2].negated)) {
       bool invert = slot.style == Style::invert || (slot.style == Style::invert_by_x && mod(K::X));
@@ -448,7 +450,7 @@ struct Printer {
       // Calls and indirect branches separate register and target by a blank.
       bool blank = k > 0 &&
                    (form.mnemonic == M::BRX || form.mnemonic == M::BRXU || form.mnemonic == M::CALL_REL_R ||
-                    form.mnemonic == M::RET_REL) &&
+                    form.mnemonic == M::RET_REL || form.mnemonic == M::RET_ABS) &&
                    (form.slots[k - 1].kind == SlotKind::gpr || form.slots[k - 1].kind == SlotKind::uniform);
       // QRY1's bracket follows at once.
       const bool joined = form.pascal && form.mnemonic == M::CCTL && mod(K::CacheOp) == 0;

@@ -279,6 +279,17 @@ Status indirect(Warp& w, const Op& op, uint32_t mask) {
   return Status::go;
 }
 
+// A call of an address: of functions of the module, whose addresses are small, or of the driver.
+Status call_pair(Warp& w, const Op& op, uint32_t mask) {
+  const uint32_t going = mask & lane_mask(w, op.ps);
+  const uint32_t* a = row(w, op.a);
+  uint32_t own = 0;
+  for_lanes(going, [&](uint32_t l) { own |= (a[l + lanes] == 0 ? 1u : 0u) << l; });
+  if (own && own != going)
+    return fail(w, op, std::countr_zero(own), "lanes call functions of the module and of the driver at once");
+  return own ? indirect(w, op, mask) : call_address(w, op, mask);
+}
+
 Status exit_(Warp& w, const Op& op, uint32_t mask) {
   const uint32_t leaving = mask & lane_mask(w, op.ps);
   if (!leaving) return Status::go;
@@ -413,9 +424,19 @@ Status leave(Warp& w, const Op& op, uint32_t mask) {
   w.active &= ~leaving;
   return w.active ? Status::go : pop_stack(w);
 }
-// Only functions of the driver have addresses; they return to the innermost entry of PRET.
+// Functions return to the innermost entry of PRET; those of the driver at once.
 Status jump_to_address(Warp& w, const Op& op, uint32_t mask) {
   const uint32_t going = passing(w, op, mask);
+  const uint32_t* a = row(w, op.a);
+  uint32_t own = 0;
+  for_lanes(going, [&](uint32_t l) { own |= (a[l] < 0x7ffe'0000u ? 1u : 0u) << l; });
+  if (own && own != going)
+    return fail(w, op, std::countr_zero(own), "lanes call functions of the module and of the driver at once");
+  if (own) {
+    Op jump_there = op;
+    jump_there.x = 0, jump_there.offset = 0;
+    return indirect(w, jump_there, going);
+  }
   const Status called = call_short_address(w, op, going);
   return called == Status::go ? leave(w, op, going) : called;
 }
@@ -509,8 +530,12 @@ bool select_control(Selector& s, Op& op) {
     case Mnemonic::CALL_ABS_R:
       op.a = s.source(find(Kind::gpr), 2);
       op.ps = predicate();
-      return with(call_address);
-    case Mnemonic::CALL_ABS: return s.unsupported("a call of nothing that a relocation names");
+      op.x = 1;
+      return with(call_pair);
+    case Mnemonic::CALL_ABS:  // machine.cpp puts in the target that a relocation names
+      op.target = UINT32_MAX;
+      op.ps = predicate();
+      return with(bra);
     case Mnemonic::BRX:
     case Mnemonic::BRXU:
     case Mnemonic::CALL_REL_R:
@@ -519,6 +544,12 @@ bool select_control(Selector& s, Op& op) {
       op.a = s.source(find(Kind::gpr, Kind::uniform), 2);
       op.x = s.volta();
       op.offset = s.operand(find(Kind::label)).value;
+      return with(indirect);
+    case Mnemonic::RET_ABS:
+      op.ps = predicate();
+      op.a = s.source(find(Kind::gpr), 2);
+      op.x = 1;
+      op.offset = 0;
       return with(indirect);
     case Mnemonic::EXIT:
       if (!s.volta()) return with(exit_on_condition);
@@ -570,6 +601,7 @@ bool select_control(Selector& s, Op& op) {
     case Mnemonic::RET: op.x = entry(); return with(leave);
     case Mnemonic::JMX:
       op.a = s.source(find(Kind::gpr), 1);
+      op.ps = predicate();
       op.x = entry();
       return with(jump_to_address);
     case Mnemonic::CAL:

@@ -139,6 +139,20 @@ Result<ModuleId> Machine::load(std::span<const std::byte> cubin) {
     module.allocations.push_back(*place);
     module.variables.emplace_back(v.name, *place);
   }
+  // Functions with sections of their own lie behind every kernel's code, each at one address in all of them, which data may hold.
+  constexpr uint64_t code_alignment = 128;
+  const auto room = [](const cubin::Kernel& k) { return (k.code.size() + code_alignment - 1) / code_alignment * code_alignment; };
+  std::vector<std::pair<const cubin::Kernel*, uint64_t>> functions;
+  uint64_t end_of_code = 0;
+  for (const cubin::Kernel& k : image.kernels)
+    if (k.role == cubin::Kernel::entry) end_of_code = std::max<uint64_t>(end_of_code, room(k));
+  for (const cubin::Kernel& k : image.kernels)
+    if (k.role != cubin::Kernel::entry) functions.emplace_back(&k, end_of_code), end_of_code += room(k);
+  const auto function_named = [&](const std::string& name) -> std::optional<uint64_t> {
+    for (const auto& [function, address] : functions)
+      if (function->name == name) return address;
+    return std::nullopt;
+  };
   for (const cubin::Variable& v : image.variables) {
     std::byte* host = nullptr;
     if (v.constant) {
@@ -155,6 +169,7 @@ Result<ModuleId> Machine::load(std::span<const std::byte> cubin) {
       if (value && r.kind == cubin::Relocation::low_32)
         return give_up(
             input_error("variable `{}` holds half of the address of `{}`, which takes 8 bytes", v.name, r.symbol));
+      if (!value) value = function_named(r.symbol);
       if (const auto function = driver_function(r.symbol); !value && function)
         value = driver_function_address(*function);
       const uint64_t bytes = r.kind == cubin::Relocation::generic_64 ? 8 : r.kind == cubin::Relocation::low_32 ? 4 : 0;
@@ -165,29 +180,49 @@ Result<ModuleId> Machine::load(std::span<const std::byte> cubin) {
     }
   }
   for (cubin::Kernel& k : image.kernels) {
-    std::vector<std::pair<uint64_t, uint32_t>> driver_calls;  // offsets and functions
-    for (const cubin::Relocation& r : k.relocations) {
-      if (r.kind == cubin::Relocation::call) {
-        const auto function = driver_function(r.symbol);
-        if (!function)
-          return give_up(input_error("kernel `{}` calls `{}`, which the simulator does not know", k.name, r.symbol));
-        driver_calls.emplace_back(r.offset, *function);
-        continue;
+    if (k.role != cubin::Kernel::entry) continue;
+    std::vector<std::byte> code = k.code;
+    if (!functions.empty()) code.resize(end_of_code);
+    std::vector<std::pair<uint64_t, uint32_t>> driver_calls;  // places and functions
+    std::vector<std::pair<uint64_t, uint64_t>> calls;         // places and addresses of the module's functions
+    // A section's code at its address, with what its relocations put there.
+    const auto put_code = [&](const cubin::Kernel& part, uint64_t base) -> Result<void> {
+      std::copy(part.code.begin(), part.code.end(), code.begin() + static_cast<ptrdiff_t>(base));
+      for (const cubin::Relocation& r : part.relocations) {
+        // A place in the section itself, or in a function: a kernel's own code begins at address 0.
+        const auto here = r.symbol == part.name ? std::optional<uint64_t>(base) : function_named(r.symbol);
+        if (r.kind == cubin::Relocation::call) {
+          const auto function = driver_function(r.symbol);
+          if (here)
+            calls.emplace_back(base + r.offset, *here + static_cast<uint64_t>(r.addend));
+          else if (function)
+            driver_calls.emplace_back(base + r.offset, *function);
+          else
+            return input_error("kernel `{}` calls `{}`, which the simulator does not know", part.name, r.symbol);
+          continue;
+        }
+        const auto value = here ? here : address_of(r.symbol);
+        if (!value)
+          return input_error("kernel `{}` refers to `{}`, which the module does not define", part.name, r.symbol);
+        const uint64_t resolved = *value + static_cast<uint64_t>(r.addend);
+        const uint32_t half =
+            static_cast<uint32_t>(r.kind == cubin::Relocation::absolute_high_32 ? resolved >> 32 : resolved);
+        if (r.kind == cubin::Relocation::generic_64 || r.kind == cubin::Relocation::low_32 || part.code.size() < 8 ||
+            r.offset > part.code.size() - 8)
+          return input_error("kernel `{}` has a relocation that the simulator does not know", part.name);
+        uint64_t word;
+        std::memcpy(&word, code.data() + base + r.offset, 8);
+        const uint32_t shift = target->family == isa::Family::volta ? 32 : 20;
+        word = (word & ~(uint64_t{0xffffffff} << shift)) | static_cast<uint64_t>(half) << shift;
+        std::memcpy(code.data() + base + r.offset, &word, 8);
       }
-      // A place in the kernel itself: its code begins at address 0.
-      const auto value = r.symbol == k.name ? std::optional<uint64_t>(0) : address_of(r.symbol);
-      if (!value)
-        return give_up(input_error("kernel `{}` refers to `{}`, which the module does not define", k.name, r.symbol));
-      const uint64_t resolved = *value + static_cast<uint64_t>(r.addend);
-      const uint32_t half =
-          static_cast<uint32_t>(r.kind == cubin::Relocation::absolute_high_32 ? resolved >> 32 : resolved);
-      if (r.kind == cubin::Relocation::generic_64 || r.kind == cubin::Relocation::low_32 || k.code.size() < 8 || r.offset > k.code.size() - 8)
-        return give_up(input_error("kernel `{}` has a relocation that the simulator does not know", k.name));
-      uint64_t word;
-      std::memcpy(&word, k.code.data() + r.offset, 8);
-      const uint32_t shift = target->family == isa::Family::volta ? 32 : 20;
-      word = (word & ~(uint64_t{0xffffffff} << shift)) | static_cast<uint64_t>(half) << shift;
-      std::memcpy(k.code.data() + r.offset, &word, 8);
+      return {};
+    };
+    if (auto done = put_code(k, 0); !done) return give_up(done.error());
+    for (const auto& [function, address] : functions) {
+      if (!function->constants.empty())
+        return give_up(input_error("function `{}` has constants of its own, which the simulator does not know", function->name));
+      if (auto done = put_code(*function, address); !done) return give_up(done.error());
     }
     if (k.local_bytes > 512 * 1024)
       return give_up(input_error("kernel `{}`: {} bytes of local memory per thread", k.name, k.local_bytes));
@@ -202,15 +237,24 @@ Result<ModuleId> Machine::load(std::span<const std::byte> cubin) {
     program->reported_registers = k.registers;
     program->max_threads = k.max_threads;
     program->required_threads = k.required_threads;
-    if (auto decoded = decode_program(*target, k.code, *program); !decoded) return give_up(decoded.error());
-    for (const auto& [offset, function] : driver_calls) {
-      const uint32_t at = program->index_of(offset);
-      if (at >= program->size() || program->addresses[at] != offset)
-        return give_up(
-            input_error("kernel `{}` calls a function at {:#x}, which holds no instruction", k.name, offset));
-      Op& op = program->ops[at];
-      op.run = driver_call;
-      op.x = function;
+    if (auto decoded = decode_program(*target, code, *program); !decoded) return give_up(decoded.error());
+    const auto call_at = [&](uint64_t place) -> Op* {
+      const uint32_t at = program->index_of(place);
+      return at < program->size() && program->addresses[at] == place ? &program->ops[at] : nullptr;
+    };
+    const auto no_call = [&](uint64_t place) {
+      return give_up(input_error("kernel `{}` calls a function at {:#x}, which holds no instruction", k.name, place));
+    };
+    for (const auto& [place, function] : driver_calls) {
+      Op* const op = call_at(place);
+      if (!op) return no_call(place);
+      op->run = driver_call;
+      op->x = function;
+    }
+    for (const auto& [place, address] : calls) {
+      Op* const op = call_at(place);
+      if (!op) return no_call(place);
+      op->target = program->index_of(address);
     }
     module.programs.push_back(std::move(program));
   }
@@ -346,7 +390,8 @@ Result<Counters> Machine::launch(ModuleId id, std::string_view kernel, Dim3 grid
   launch.shared_bytes = dynamic_shared ? static_cast<uint32_t>(shared) : program->shared_bytes;
   bool calls = program->dynamic_stack;
   for (const isa::Instruction& in : program->instructions)
-    calls |= in.mnemonic == isa::Mnemonic::CALL_REL || in.mnemonic == isa::Mnemonic::CALL_REL_R ||
+    calls |= in.mnemonic == isa::Mnemonic::CALL_ABS || in.mnemonic == isa::Mnemonic::CALL_ABS_R ||
+             in.mnemonic == isa::Mnemonic::JCAL || in.mnemonic == isa::Mnemonic::CALL_REL || in.mnemonic == isa::Mnemonic::CALL_REL_R ||
              in.mnemonic == isa::Mnemonic::CAL || in.mnemonic == isa::Mnemonic::PRET;
   launch.local_bytes = (program->local_bytes + 15) / 16 * 16 + (calls ? call_stack_bytes : 0);
   launch.banks.resize(constant_banks);
