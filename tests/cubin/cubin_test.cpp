@@ -4,6 +4,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cstring>
 #include <random>
 #include <regex>
@@ -125,6 +126,41 @@ TEST_P(Targets, OddImagesReadBackAsTheyAre) {
   const auto twice = read(write(*once));
   ASSERT_TRUE(twice) << twice.error().message;
   EXPECT_TRUE(*twice == *once);
+}
+
+// Functions with sections of their own, as ptxas -g makes them: code calls them and takes their addresses, and so does data.
+TEST_P(Targets, FunctionsWithSectionsOfTheirOwnReadBack) {
+  Image image = sample(GetParam());
+  for (const Kernel::Role role : {Kernel::local, Kernel::weak, Kernel::global}) {
+    Kernel f;
+    f.role = role;
+    f.name = fmt::format("f{}", static_cast<int>(role));
+    f.code = pattern(128, 9);
+    f.registers = 24;
+    f.relocations = {{Relocation::absolute_low_32, 32, f.name, 0x40}, {Relocation::call, 64, "f1", 0}};
+    image.kernels.push_back(f);
+    image.kernels[0].relocations.push_back({Relocation::call, 0x20u + 32u * role, f.name, 0});
+  }
+  image.kernels[0].relocations.push_back({Relocation::absolute_high_32, 0xa0, "f2", 0});
+  image.variables[3].initial = Bytes(8);
+  image.variables[3].relocations = {{Relocation::generic_64, 0, "f3", 0}};
+  const Bytes file = write(image);
+  const auto back = read(file);
+  ASSERT_TRUE(back) << back.error().message;
+  ASSERT_EQ(back->kernels.size(), image.kernels.size());
+  for (size_t i = 0; i < image.kernels.size(); ++i) {
+    EXPECT_EQ(back->kernels[i].role, image.kernels[i].role);
+    const auto by_offset = [](Kernel k) {
+      std::stable_sort(k.relocations.begin(), k.relocations.end(),
+                       [](const Relocation& a, const Relocation& b) { return a.offset < b.offset; });
+      return k;
+    };
+    EXPECT_TRUE(by_offset(back->kernels[i]) == by_offset(image.kernels[i])) << image.kernels[i].name;
+  }
+  EXPECT_TRUE(back->variables[3].relocations == image.variables[3].relocations);
+  const auto again = read(write(*back));
+  ASSERT_TRUE(again) << again.error().message;
+  EXPECT_TRUE(*again == *back);
 }
 
 // A variable in the section of zeros has no bytes, one in the others has: what a section is called and what it is have to agree.
