@@ -117,10 +117,10 @@ Result<void> Engine::State::check_device() const {
       .as(Cause::device_lost);
 }
 
-void Engine::State::keep_forms_alone() {
+bool Engine::State::keep_forms_alone(bool again) {
   std::map<const data::Column*, std::shared_ptr<const data::Column>> now;  // by what it stands for
   const auto keep = [&](const ItemPtr& item, const std::shared_ptr<const data::Column>& key) {
-    const auto fresh = item && item->column ? forms.in_form_alone(*item->column, key) : nullptr;
+    const auto fresh = item && item->column ? forms.in_form_alone(*item->column, key, again) : nullptr;
     if (!fresh) return;
     (void)bounds.of(item->column, pool);  // while its elements are there
     now.emplace(item->column.get(), fresh);
@@ -135,7 +135,7 @@ void Engine::State::keep_forms_alone() {
     }
   // From here on nothing fails.
   std::erase_if(now, [&](const auto& entry) { return !tables.replace(*entry.first, entry.second); });
-  if (now.empty()) return;
+  if (now.empty()) return false;
   const std::function<void(Item&)> update = [&](Item& item) {
     if (const auto found = now.find(item.column.get()); found != now.end()) {
       item.column = found->second;
@@ -158,6 +158,13 @@ void Engine::State::keep_forms_alone() {
     forms.move(before, after);
     bounds.move(before, after);
   }
+  return true;
+}
+
+bool Engine::State::give_back_host() {
+  const bool had_copies = pinned.bytes() > 0;
+  pinned.give_back(true);
+  return keep_forms_alone(true) || had_copies;
 }
 
 void Engine::State::forget(const data::Column* column) {
@@ -478,9 +485,9 @@ Forecast Engine::forecast(const Compiled& compiled, const SourceManager& sources
   return Run(*state_, p, nobodys, nullptr).forecast(choices);
 }
 
-Result<std::vector<Value>> Engine::run(Plan& plan, Timings& timings, std::string* printed,
-                                       std::vector<KernelReport>* kernels, std::vector<std::string>* fallbacks,
-                                       uint64_t* texts_walked) {
+Result<std::vector<Value>> Engine::run_once(Plan& plan, Timings& timings, std::string* printed,
+                                            std::vector<KernelReport>* kernels, std::vector<std::string>* fallbacks,
+                                            uint64_t* texts_walked) {
   RETURN_IF_ERROR(state_->check_device());
   Plan::State& p = *plan.state_;
   state_->memory.begin_peak();
@@ -511,6 +518,22 @@ Result<std::vector<Value>> Engine::run(Plan& plan, Timings& timings, std::string
   }
   const ResultMemory::OnHost parts;  // of a query, which are put together there
   return errors_of([&] { return p.stream->run(timings, kernels, fallbacks, texts_walked); });
+}
+
+// What the host has made of columns goes before an answer does. A limit of values is one of memory, too.
+Result<std::vector<Value>> Engine::run(Plan& plan, Timings& timings, std::string* printed,
+                                       std::vector<KernelReport>* kernels, std::vector<std::string>* fallbacks,
+                                       uint64_t* texts_walked) {
+  const size_t printed_before = printed ? printed->size() : 0, kernels_before = kernels ? kernels->size() : 0,
+               fallbacks_before = fallbacks ? fallbacks->size() : 0;
+  auto results = run_once(plan, timings, printed, kernels, fallbacks, texts_walked);
+  if (results || results.error().cause != Cause::cancelled || results.error().fault != Fault::world || is_cancelled() ||
+      !state_->give_back_host())
+    return results;
+  if (printed) printed->resize(printed_before);
+  if (kernels) kernels->resize(kernels_before);
+  if (fallbacks) fallbacks->resize(fallbacks_before);
+  return run_once(plan, timings, printed, kernels, fallbacks, texts_walked);
 }
 
 Result<std::vector<Value>> Engine::run_whole(Plan& plan, Timings& timings, std::string* printed,
@@ -575,7 +598,7 @@ Result<std::vector<Value>> Engine::run_whole(Plan& plan, Timings& timings, std::
   }
   if (results && p.options.encode == Encode::packed)  // what ends this early leaves the columns as they are
     (void)errors_of([&]() -> Result<void> {
-      state_->keep_forms_alone();
+      (void)state_->keep_forms_alone(false);
       return {};
     });
   if (!p.options.cache) state_->end_uncached(p, results && state_->evictions == evictions && is_unlimited);

@@ -155,6 +155,10 @@ class Engine {
   Result<std::unique_ptr<Plan>> make_plan(const Compiled& compiled, const SourceManager& sources,
                                           const EngineOptions& options, Timings& timings);
   friend class Stream;
+  // It is not run again when the host has too little memory.
+  Result<std::vector<reference::Value>> run_once(Plan& plan, Timings& timings, std::string* printed,
+                                                 std::vector<KernelReport>* kernels,
+                                                 std::vector<std::string>* fallbacks, uint64_t* texts_walked);
   // Without streaming (runtime/stream/stream.h).
   Result<std::vector<reference::Value>> run_whole(Plan& plan, Timings& timings, std::string* printed,
                                                   std::vector<KernelReport>* kernels,

@@ -35,9 +35,15 @@ class Bytes {
   // `owner` keeps the memory.
   Bytes(std::span<std::byte> borrowed, std::shared_ptr<const void> owner)
       : owner_(std::move(owner)), bytes_(borrowed) {}
-  // `make` is called once, by the thread that reads them first; what it throws leaves them still to come.
-  Bytes(size_t size, std::function<std::shared_ptr<Bytes>()> make)
-      : later_(std::make_shared<Later>(size, std::move(make))) {}
+  // make(0, size) is called once, by the thread that reads them first; what it throws leaves them still to come. And
+  // make(first, bytes), at any time, by any thread, for a part of them.
+  using Make = std::function<std::shared_ptr<Bytes>(size_t first, size_t bytes)>;
+  Bytes(size_t size, Make make) : later_(std::make_shared<Later>(size, std::move(make))) {}
+  // These of them. Where they are still to come, so is the part, which then is made alone.
+  static std::shared_ptr<Bytes> part(const std::shared_ptr<Bytes>& of, size_t first, size_t bytes) {
+    if (of->are_here()) return std::make_shared<Bytes>(std::span(of->data() + first, bytes), of);
+    return std::make_shared<Bytes>(bytes, [later = of->later_, first](size_t at, size_t n) { return later->make(first + at, n); });
+  }
   static Bytes of(std::string text) {
     auto kept = std::make_shared<std::string>(std::move(text));
     Bytes bytes(std::as_writable_bytes(std::span(*kept)), kept);
@@ -82,18 +88,17 @@ class Bytes {
 
  private:
   struct Later {
-    Later(size_t s, std::function<std::shared_ptr<Bytes>()> m) : size(s), make(std::move(m)) {}
+    Later(size_t s, Make m) : size(s), make(std::move(m)) {}
     Bytes& bytes() {
       std::call_once(once, [&] {
-        made = make();
-        make = nullptr;
+        made = make(0, size);
         here = true;
       });
       return *made;
     }
     const size_t size;
     std::once_flag once;
-    std::function<std::shared_ptr<Bytes>()> make;
+    const Make make;
     std::shared_ptr<Bytes> made;
     std::atomic<bool> here = false;
   };

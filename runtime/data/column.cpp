@@ -27,6 +27,7 @@ uint32_t foreign_row_width(uint64_t referenced_rows) { return referenced_rows < 
 std::shared_ptr<Bytes> zeros(size_t size) {
   constexpr size_t large = size_t{1} << 20;
   if (size < large) return std::make_shared<Bytes>(size);
+  expect_memory(size);
   MemoryCharge charge(size);
   void* memory = mmap(nullptr, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
   if (memory == MAP_FAILED) throw std::bad_alloc();

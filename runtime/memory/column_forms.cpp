@@ -184,48 +184,67 @@ std::string said(const data::Column& c, RowsReferred rows_of, const Facts& f) {
 // Fewer bytes are not worth it.
 constexpr size_t least_bytes_to_go = 64 << 10;
 
-bool can_go(const std::shared_ptr<data::Bytes>& bytes) {
-  return bytes && !bytes->is_on_demand() && bytes->size() >= least_bytes_to_go &&
+// again: also what the host has asked for since.
+bool can_go(const std::shared_ptr<data::Bytes>& bytes, bool again) {
+  return bytes && (again ? bytes->are_here() : !bytes->is_on_demand()) && bytes->size() >= least_bytes_to_go &&
          !(bytes->forms() && bytes->forms()->is_version);
+}
+
+// Rows first.. in pieces that begin where forms can be read: body(row, rows, from, to), of the rows from .. to below
+// those of a piece.
+template <class Body>
+void for_pieces_of(uint64_t rows, uint64_t first, uint64_t count, Body&& body) {
+  const uint64_t begin = first / piece_rows;
+  parallel_for((first + count + piece_rows - 1) / piece_rows - begin, [&](size_t k) {
+    const uint64_t row = (begin + k) * piece_rows, of_piece = std::min(piece_rows, rows - row);
+    body(row, of_piece, std::max(first, row) - row, std::min(first + count, row + of_piece) - row);
+  });
 }
 
 // Bytes of elements as the host has them, from those in that form.
 std::shared_ptr<data::Bytes> restored_later(hir::BasicType type, uint64_t rows, const Stored& host,
                                             const Stored& form, std::shared_ptr<const data::Bytes> from) {
   const encodings::Encoding &to = encodings::find(host), &of = encodings::find(form);
-  const size_t size = to.bytes(type, host, rows);
-  return std::make_shared<data::Bytes>(size, [=, &to, &of] {
+  const size_t width = to.bits(type, host) / 8;
+  return std::make_shared<data::Bytes>(rows * width, [=, &to, &of](size_t first, size_t size) {
+    CHECK(first % width == 0 && size % width == 0 && first + size <= rows * width);
     std::shared_ptr<data::Bytes> bytes = data::zeros(size);
-    const auto piece = [&](size_t k) {
-      const uint64_t first = k * piece_rows, count = std::min(piece_rows, rows - first);
-      const std::byte* stored = from->data() + first * of.bits(type, form) / 8;
-      std::byte* at = bytes->data() + first * to.bits(type, host) / 8;
-      if (host == Stored{}) return of.restore(type, form, stored, count, at);
+    for_pieces_of(rows, first / width, size / width, [&](uint64_t row, uint64_t count, uint64_t begin, uint64_t end) {
+      const std::byte* stored = from->data() + row * of.bits(type, form) / 8;
+      std::byte* at = bytes->data() + (row + begin) * width - first;
+      if (host == Stored{} && end - begin == count) return of.restore(type, form, stored, count, at);
       std::vector<std::byte> space(count * encodings::plain_bytes(type));
       of.restore(type, form, stored, count, space.data());
-      CHECK(to.make(type, host, space.data(), count, at), "elements that the host had in this form");
-    };
-    parallel_for((rows + piece_rows - 1) / piece_rows, piece);
+      const std::byte* plain = space.data() + begin * encodings::plain_bytes(type);
+      if (host == Stored{}) {
+        std::memcpy(at, plain, (end - begin) * width);
+        return;
+      }
+      CHECK(to.make(type, host, plain, end - begin, at), "elements that the host had in this form");
+    });
     return bytes;
   });
 }
 
 // Values of a foreign key from the rows that it refers to.
-std::shared_ptr<data::Bytes> referred_later(uint64_t rows, uint32_t width, std::shared_ptr<const data::Bytes> numbers,
+std::shared_ptr<data::Bytes> referred_later(uint64_t rows, uint32_t width, const std::shared_ptr<data::Bytes>& numbers,
                                             std::shared_ptr<const data::Column> key) {
-  return std::make_shared<data::Bytes>(rows * width, [=] {
+  return std::make_shared<data::Bytes>(rows * width, [=](size_t first, size_t size) {
+    CHECK(first % width == 0 && size % width == 0 && first + size <= rows * width);
     const size_t number_width = numbers->size() / rows;
-    const std::byte *number_bytes = numbers->data(), *values = key->data->data();
-    std::shared_ptr<data::Bytes> bytes = data::zeros(rows * width);
+    const uint64_t first_row = first / width, count = size / width;
+    const auto some = data::Bytes::part(numbers, first_row * number_width, count * number_width);
+    const std::byte *number_bytes = some->data(), *values = key->data->data();
+    std::shared_ptr<data::Bytes> bytes = data::zeros(size);
     std::byte* to = bytes->data();
     const auto piece = [&](size_t k) {
-      for (uint64_t row = k * piece_rows; row < std::min((k + 1) * piece_rows, rows); ++row) {
+      for (uint64_t row = k * piece_rows; row < std::min((k + 1) * piece_rows, count); ++row) {
         uint64_t number = 0;
         std::memcpy(&number, number_bytes + row * number_width, number_width);
         std::memcpy(to + row * width, values + number * width, width);
       }
     };
-    parallel_for((rows + piece_rows - 1) / piece_rows, piece);
+    parallel_for((count + piece_rows - 1) / piece_rows, piece);
     return bytes;
   });
 }
@@ -291,15 +310,16 @@ const ColumnForm* ColumnForms::find(const data::Column& column, bool of_rows) co
 }
 
 std::shared_ptr<const data::Column> ColumnForms::in_form_alone(const data::Column& c,
-                                                               const std::shared_ptr<const data::Column>& key) const {
+                                                               const std::shared_ptr<const data::Column>& key,
+                                                               bool again) const {
   const ColumnForm *values = find(c, false), *rows = find(c, true);
   data::Column out = c;
-  if (values && values->bytes && can_go(c.data))
+  if (values && values->bytes && can_go(c.data, again))
     out.data = restored_later(c.type, c.rows, host_form(c, {}), values->stored, values->bytes);
-  if (rows && rows->bytes && can_go(c.foreign_rows))
+  if (rows && rows->bytes && can_go(c.foreign_rows, again))
     out.foreign_rows =
         restored_later(hir::BasicType::i64, c.rows, host_form(c, RowsReferred(0)), rows->stored, rows->bytes);
-  if (rows && key && key->data && out.data == c.data && can_go(c.data) && c.foreign_rows && !c.has_nulls() &&
+  if (rows && key && key->data && out.data == c.data && can_go(c.data, again) && c.foreign_rows && !c.has_nulls() &&
       c.encoding == data::Encoding::plain && key->encoding == data::Encoding::plain && key->width == c.width && hir::is_integer(c.type) && hir::is_integer(key->type))
     out.data = referred_later(c.rows, c.width, out.foreign_rows, key);
   if (out.data == c.data && out.foreign_rows == c.foreign_rows) return nullptr;

@@ -62,9 +62,10 @@ class ColumnForms {
                        Encode encode, ThreadPool* pool);
   // The column with what lies in another form on the device kept in that form alone: the host's own is restored when
   // somebody reads it. So are the values of a foreign key, from its rows and `key`, the column that it refers to. Null:
-  // nothing would go, since it is small, a file of a cache has it, or the host has asked for it again.
+  // nothing would go, since it is small, a file of a cache has it, or the host has asked for it again: what it has asked
+  // for goes with `again`.
   std::shared_ptr<const data::Column> in_form_alone(const data::Column& column,
-                                                    const std::shared_ptr<const data::Column>& key) const;
+                                                    const std::shared_ptr<const data::Column>& key, bool again) const;
   // `to` has the elements that `from` had, and its forms.
   void move(const data::Column* from, const std::shared_ptr<const data::Column>& to);
   // ColumnForm::encoded of all that were asked for.

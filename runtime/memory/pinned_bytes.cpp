@@ -1,57 +1,13 @@
 #include "runtime/memory/pinned_bytes.h"
 
-#include <unistd.h>
-
 #include <algorithm>
 #include <cstring>
-#include <fstream>
-#include <string>
-#include <string_view>
 
 #include "libraries/base/system/cancel.h"
+#include "libraries/base/system/host_memory.h"
 #include "runtime/device/streams.h"
 
 namespace rndn::runtime {
-
-namespace {
-
-// That the process may have, the limit of its control group included.
-uint64_t memory_of_host() {
-  const long pages = sysconf(_SC_PHYS_PAGES), size = sysconf(_SC_PAGE_SIZE);
-  uint64_t most = pages > 0 && size > 0 ? static_cast<uint64_t>(pages) * static_cast<uint64_t>(size) : uint64_t{4} << 30;
-  for (const char* file : {"/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory/memory.limit_in_bytes"})
-    if (uint64_t limit; std::ifstream(file) >> limit) most = std::min(most, limit);
-  return most;
-}
-
-// The number behind `name`; UINT64_MAX: there is none.
-uint64_t number_in(const std::string& file, std::string_view name) {
-  std::ifstream in(file);
-  std::string word;
-  while (in >> word)
-    if (uint64_t number; word == name && in >> number) return number;
-  return UINT64_MAX;
-}
-
-}  // namespace
-
-uint64_t memory_available(const std::string& root) {
-  const uint64_t kib = number_in(root + "/proc/meminfo", "MemAvailable:");
-  uint64_t most = kib == UINT64_MAX ? kib : kib << 10;
-  struct Group {
-    const char *limit, *used, *parts;
-  };
-  const std::string groups = root + "/sys/fs/cgroup/";
-  for (const Group& g : {Group{"memory.max", "memory.current", "memory.stat"},
-                         Group{"memory/memory.limit_in_bytes", "memory/memory.usage_in_bytes", "memory/memory.stat"}}) {
-    uint64_t limit, used;
-    if (!(std::ifstream(groups + g.limit) >> limit) || !(std::ifstream(groups + g.used) >> used)) continue;
-    for (const char* part : {"inactive_file", "active_file"})  // pages of files go back when others need them
-      if (const uint64_t bytes = number_in(groups + g.parts, part); bytes != UINT64_MAX) used -= std::min(used, bytes);
-    most = std::min(most, limit - std::min(limit, used));
-  }
-  return most;
-}
 
 PinnedBytes::PinnedBytes(device::Device& device, const Options& options)
     : device_(device),
@@ -64,10 +20,10 @@ PinnedBytes::~PinnedBytes() {
     if (known.memory.host) (void)device_.free_mapped(known.memory);
 }
 
-void PinnedBytes::collect() {
+void PinnedBytes::give_back(bool all) {
   std::erase_if(known_, [&](const auto& entry) {
     const Known& known = entry.second;
-    if (!known.of.expired()) return false;
+    if (!all && !known.of.expired()) return false;
     if (known.memory.host) {
       (void)device_.free_mapped(known.memory);
       pinned_ -= known.bytes;
@@ -97,7 +53,7 @@ PinnedBytes::Source PinnedBytes::of(const std::shared_ptr<const data::Bytes>& by
   if (!bytes) return {};
   const Source own{.from = bytes->data()};
   if (bytes->size() < least_ || !device::streams_of(device_)) return own;
-  collect();
+  give_back(false);
   const auto [at, fresh] = known_.try_emplace(bytes.get());
   Known& known = at->second;
   if (fresh) {

@@ -17,17 +17,12 @@
 #include <cstdint>
 #include <map>
 #include <memory>
-#include <string>
 
 #include "libraries/base/system/parallel.h"
 #include "runtime/data/bytes.h"
 #include "runtime/device/device.h"
 
 namespace rndn::runtime {
-
-// Bytes of the host's memory that can be had without taking any from others: of the machine, and of the process's control group. root: where the
-// system's files lie.
-uint64_t memory_available(const std::string& root = "");
 
 class PinnedBytes {
  public:
@@ -49,6 +44,8 @@ class PinnedBytes {
   // Whether the next call of `of` gives pinned memory that is there already.
   bool has(const std::shared_ptr<const data::Bytes>& bytes) const;
   uint64_t bytes() const { return pinned_; }  // of pinned memory
+  // What columns have that are gone; all: every copy. Waits for what is sent from there.
+  void give_back(bool all);
 
  private:
   struct Known {
@@ -58,7 +55,6 @@ class PinnedBytes {
     uint64_t bytes = 0;
   };
   bool pin(Known& known);
-  void collect();  // what columns have that are gone
 
   device::Device& device_;
   const uint64_t least_, host_, most_;

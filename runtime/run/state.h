@@ -198,8 +198,11 @@ struct Engine::State {
   // Takes the device data of the column that was used longest ago from it, or strings of a domain; false: there are none.
   bool evict();
   bool evict_one();
-  // Columns that lie in bits on the device lie so on the host, too, and nowhere else.
-  void keep_forms_alone();
+  // Columns that lie in bits on the device lie so on the host, too, and nowhere else. False: none did otherwise. again: also
+  // those that the host has asked for since.
+  bool keep_forms_alone(bool again);
+  // Between runs: host memory that can be made again goes. False: there was none.
+  bool give_back_host();
   // A column that is no more, and what was made of its texts.
   void forget(const data::Column* column);
   void forget_domain(const void* key);

@@ -16,7 +16,7 @@ std::shared_ptr<Bytes> cut_bytes(const std::shared_ptr<Bytes>& all, uint64_t fir
                                  uint64_t bytes) {
   if (!all) return nullptr;
   CHECK(first <= all->size() && bytes <= all->size() - first);
-  return std::make_shared<Bytes>(std::span(all->data() + first, bytes), all);
+  return Bytes::part(all, first, bytes);
 }
 
 // Texts without a dictionary: where each is, from the first byte of the piece that they lie in.
@@ -45,6 +45,7 @@ void cut_texts(Column& c) {
 std::shared_ptr<Bytes> pick_bytes(const std::shared_ptr<Bytes>& all, uint64_t width,
                                   std::span<const uint32_t> rows) {
   if (!all) return nullptr;
+  expect_memory(rows.size() * width);
   std::vector<std::byte> picked(rows.size() * width);
   const auto pick = [&](auto bytes) {
     for (size_t i = 0; i < rows.size(); ++i)
@@ -84,6 +85,7 @@ void weaken_statistics(Column& c, bool in_order) {
 
 // A column of these texts, with a dictionary that has each once, in the order of texts.
 Column with_sorted_texts(hir::BasicType type, const std::vector<std::string_view>& texts) {
+  expect_memory(texts.size() * 4);
   std::unordered_map<std::string_view, uint32_t> known;
   std::vector<std::string_view> sorted;
   for (std::string_view text : texts)
@@ -116,6 +118,15 @@ RangeTables::ColumnPtr sort_texts(RangeTables::ColumnPtr column) {
 }
 
 }  // namespace
+
+RangeTables::ColumnPtr with_bytes_here(const RangeTables::ColumnPtr& column) {
+  const auto are_here = [](const std::shared_ptr<Bytes>& bytes) { return !bytes || bytes->are_here(); };
+  if (are_here(column->data) && are_here(column->foreign_rows)) return column;
+  auto made = std::make_shared<Column>(*column);
+  for (auto* bytes : {&made->data, &made->foreign_rows})
+    if (!are_here(*bytes)) *bytes = Bytes::part(*bytes, 0, (*bytes)->size());
+  return made;
+}
 
 RangeTables::ColumnPtr pick_rows(const Column& column, std::span<const uint32_t> rows) {
   auto made = std::make_shared<Column>(column);
@@ -197,8 +208,11 @@ RangeTables::ColumnPtr RangeTables::cut(std::string_view table, const ColumnPtr&
   Part& known = parts_[column.get()];
   if (known.part) return known.part;
   known.all = column;
-  if (order_)
-    return known.part = sort_texts(pick_rows(*column, std::span(*order_).subspan(first_, rows_)));
+  if (order_) {
+    Part& here = here_[column.get()];
+    if (!here.part) here = {column, with_bytes_here(column)};
+    return known.part = sort_texts(pick_rows(*here.part, std::span(*order_).subspan(first_, rows_)));
+  }
   auto made = std::make_shared<Column>(*column);
   made->is_part = true;
   made->rows = rows_;

@@ -71,11 +71,15 @@ class RangeTables final : public data::Tables {
     ColumnPtr all, part;
   };
   mutable std::map<const data::Column*, Part> parts_;  // of the range; by the whole column
+  mutable std::map<const data::Column*, Part> here_;   // with order_: with_bytes_here, for all ranges
 };
 
 // The column with a dictionary of the texts that occur in it alone, in the same order; the column
 // itself, where its own has no more bytes than these.
 RangeTables::ColumnPtr with_own_texts(RangeTables::ColumnPtr column, uint64_t most_text_bytes);
+
+// The column with its elements there: those still to come are made for this one alone (data/bytes.h).
+RangeTables::ColumnPtr with_bytes_here(const RangeTables::ColumnPtr& column);
 
 // These rows of a column, in this order.
 RangeTables::ColumnPtr pick_rows(const data::Column& column, std::span<const uint32_t> rows);

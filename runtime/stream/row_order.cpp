@@ -7,6 +7,7 @@
 #include <numeric>
 #include <string_view>
 
+#include "libraries/base/system/cancel.h"
 #include "libraries/base/system/parallel.h"
 
 namespace rndn::runtime {
@@ -62,6 +63,7 @@ int64_t integer_at(const Column& c, uint64_t row) {
 void add_words(const RowOrder::Key& key, std::vector<std::vector<uint64_t>>& words) {
   const Column& c = *key.column;
   const uint64_t turn = key.ascending ? 0 : UINT64_MAX;
+  expect_memory(c.rows * sizeof(uint64_t));
   std::vector<uint64_t>& made = words.emplace_back(c.rows);
   if (hir::is_text(c.type)) {
     std::vector<std::string_view> texts;
@@ -105,6 +107,7 @@ bool RowOrder::less(uint32_t x, uint32_t y) const {
 RowOrder::RowOrder(std::span<const Key> keys) {
   for (const Key& key : keys) add_words(key, words_);
   const uint64_t n = words_[0].size();
+  expect_memory(n * sizeof(uint32_t));
   std::vector<uint32_t> rows(n);
   std::iota(rows.begin(), rows.end(), 0);
   const auto at = [&](uint64_t place) { return rows.begin() + static_cast<std::ptrdiff_t>(std::min(place, n)); };

@@ -7,6 +7,7 @@
 #include <string_view>
 
 #include "libraries/base/errors/check.h"
+#include "libraries/base/system/cancel.h"
 #include "libraries/base/system/parallel.h"
 
 namespace rndn::runtime {
@@ -77,8 +78,11 @@ void add_key(std::vector<uint64_t>& hashes, const Value& key, BasicType as) {
 
 RowParts::RowParts(std::span<const Value> keys, std::span<const BasicType> as, uint64_t rows,
                    unsigned bits)
-    : begins_((size_t{1} << bits) + 1), rows_(rows) {
-  if (keys.empty() || bits == 0) {
+    : begins_((size_t{1} << bits) + 1) {
+  const bool in_parts = !keys.empty() && bits > 0;
+  expect_memory(rows * (sizeof(uint32_t) + (in_parts ? sizeof(uint64_t) : 0)));
+  rows_.resize(rows);
+  if (!in_parts) {
     std::iota(rows_.begin(), rows_.end(), 0);
     std::fill(begins_.begin() + 1, begins_.end(), rows);
     return;

@@ -8,6 +8,7 @@
 #include <set>
 
 #include "libraries/base/numbers/running_sums.h"
+#include "libraries/base/system/host_memory.h"
 #include "runtime/plan/fallbacks.h"
 #include "runtime/reference/reference.h"
 #include "runtime/stream/row_order.h"
@@ -26,17 +27,51 @@ constexpr uint64_t least_to_join = 16;  // of either side: they may all be pairs
 constexpr uint64_t longest_range = data::longest_vector;
 constexpr uint64_t range_of_memory = 10;  // a range begins with this part of the memory for its columns
 
+constexpr uint64_t short_of_host = 4;  // with less than this part of it left, the host gives back what it can make again
+
 constexpr uint64_t bytes_beside_a_key = 32;  // in the tables and results of a join
 constexpr unsigned most_part_bits = 12;
 
 uint64_t width_on_device(const Column& c) { return c.is_foreign_key ? 8 : encodings::plain_bytes(c.type); }
 
+constexpr uint64_t rows_of_a_piece = 1 << 16;  // as forms are restored (memory/column_forms.cpp)
+
+// Bytes of a column, a piece at a time: what is still to come is made for as long as it is read.
+class PieceReader {
+ public:
+  PieceReader(std::shared_ptr<data::Bytes> of, uint64_t width) : of_(std::move(of)), width_(width) {}
+  // Valid until the next call.
+  const std::byte* element(uint64_t row) {
+    if (of_->are_here()) return of_->data() + row * width_;
+    if (const uint64_t first = row - row % rows_of_a_piece; !piece_ || first != first_) {
+      first_ = first;
+      piece_ = data::Bytes::part(of_, first * width_, std::min(rows_of_a_piece * width_, of_->size() - first * width_));
+    }
+    return piece_->data() + (row - first_) * width_;
+  }
+
+ private:
+  const std::shared_ptr<data::Bytes> of_;
+  const uint64_t width_;
+  uint64_t first_ = 0;
+  std::shared_ptr<data::Bytes> piece_;
+};
+
 // Do the rows that a foreign key refers to ascend?
 bool rows_ascend(const Column& c) {
   if (!c.foreign_rows) return false;
-  for (uint64_t i = 1; i < c.rows; ++i)
-    if (c.foreign_row(i) < c.foreign_row(i - 1)) return false;
-  return true;
+  if (c.rows == 0) return true;
+  const auto ascend = [&]<class T>(T last) {
+    for (uint64_t first = 0; first < c.rows; first += rows_of_a_piece) {
+      const uint64_t count = std::min(rows_of_a_piece, c.rows - first);
+      const auto piece = data::Bytes::part(c.foreign_rows, first * sizeof(T), count * sizeof(T));
+      const T* rows = reinterpret_cast<const T*>(piece->data());
+      if (rows[0] < last || !std::is_sorted(rows, rows + count)) return false;
+      last = rows[count - 1];
+    }
+    return true;
+  };
+  return c.foreign_rows->size() == c.rows * 4 ? ascend(uint32_t{0}) : ascend(uint64_t{0});
 }
 
 // A table that a program reads.
@@ -114,12 +149,19 @@ std::string builtins_of(const hir::Program& program) {
 
 // The first row from `row` on before which the elements change: where a range may end.
 uint64_t next_change(const Column& c, uint64_t row) {
-  const auto same = [&](uint64_t i) {
-    if (c.is_foreign_key) return c.foreign_row(i) == c.foreign_row(row - 1);
-    return std::memcmp(c.data->data() + i * c.width, c.data->data() + (row - 1) * c.width,
-                       c.width) == 0;
-  };
-  uint64_t low = row, high = c.rows;  // ascending: equal elements are neighbours
+  const uint64_t width = c.is_foreign_key ? c.foreign_rows->size() / c.rows : c.width;
+  PieceReader elements(c.is_foreign_key ? c.foreign_rows : c.data, width);
+  const std::byte* const at = elements.element(row - 1);
+  const std::vector<std::byte> before(at, at + width);
+  const auto same = [&](uint64_t i) { return std::memcmp(elements.element(i), before.data(), width) == 0; };
+  uint64_t low = row, high = c.rows;  // ascending: equal elements are neighbours, and mostly few
+  for (uint64_t step = 1; low + step < high; step *= 2) {
+    if (!same(low + step)) {
+      high = low + step;
+      break;
+    }
+    low += step + 1;
+  }
   while (low < high) {
     const uint64_t middle = low + (high - low) / 2;
     if (same(middle))
@@ -138,6 +180,7 @@ class Stream::Pieces {
   uint64_t size() const { return size_; }
   // Numbers of rows of the range that begins at `first`.
   void add_places(const Value& v, std::span<const uint32_t> order, uint64_t first) {
+    expect_memory(v.size * sizeof(int64_t));
     std::vector<int64_t> rows(v.size);
     for (uint64_t i = 0; i < v.size; ++i)
       rows[i] = order[first + static_cast<uint64_t>(v.as<int64_t>()[i])];
@@ -152,6 +195,7 @@ class Stream::Pieces {
       add_bytes(v, rebase);
   }
   Value take() {
+    charge_ = {};
     if (hir::is_text(first_->type)) {
       if (!codes_.empty()) return data::vector_of_codes(first_->type, texts_, std::move(codes_));
       return data::vector_of_texts(first_->type, std::move(plain_));
@@ -163,6 +207,7 @@ class Stream::Pieces {
   void add_bytes(const Value& v, int64_t rebase) {
     const size_t at = bytes_.size();
     const auto* from = v.bytes->data();
+    make_room(bytes_, v.size * data::plain_width(v.type));
     bytes_.insert(bytes_.end(), from, from + v.size * data::plain_width(v.type));
     if (!rebase) return;
     for (size_t i = at; i < bytes_.size(); i += 8) {
@@ -177,15 +222,26 @@ class Stream::Pieces {
     if (!v.size) return;
     if (v.codes && plain_.empty() && (codes_.empty() || texts_ == v.texts)) {
       texts_ = v.texts;
+      make_room(codes_, v.size);
       codes_.insert(codes_.end(), v.codes->begin(),
                     v.codes->begin() + static_cast<std::ptrdiff_t>(v.size));
       return;
     }
+    make_room(plain_, codes_.size() + v.size);
     for (uint32_t code : codes_) plain_.push_back((*texts_)[code]);
     codes_.clear();
     for (uint64_t i = 0; i < v.size; ++i) plain_.push_back(v.text(i));
   }
+  template <class T>
+  void make_room(std::vector<T>& of, uint64_t more) {
+    if (of.size() + more <= of.capacity()) return;
+    const uint64_t elements = std::max<uint64_t>(of.size() + more, 2 * of.capacity());
+    expect_memory(elements * sizeof(T));
+    charge_ = MemoryCharge(elements * sizeof(T));
+    of.reserve(elements);
+  }
 
+  MemoryCharge charge_;
   std::optional<Value> first_;
   uint64_t size_ = 0;
   std::vector<std::byte> bytes_;
@@ -320,6 +376,7 @@ Result<std::unique_ptr<Stream::Node>> Stream::compile(const Node& parent, std::s
 Result<std::vector<Value>> Stream::run(Timings& timings, std::vector<KernelReport>* kernels,
                                        std::vector<std::string>* fallbacks,
                                        uint64_t* texts_walked) {
+  if (memory_available() < memory_of_host() / short_of_host) (void)state_.give_back_host();
   fallbacks_.clear();
   host_work_.clear();
   texts_walked_ = 0;
@@ -589,6 +646,11 @@ class Stream::Joined {
       if (pairs_.size() + v.size > data::longest_vector)
         return input_error("`join_index` gives more than the {} pairs that one vector may have",
                            data::longest_vector);
+      if (pairs_.size() + v.size > pairs_.capacity()) {
+        const uint64_t pairs = std::max<uint64_t>(pairs_.size() + v.size, 2 * pairs_.capacity());
+        expect_memory(pairs * sizeof(pairs_[0]));
+        pairs_.reserve(pairs);
+      }
       for (uint64_t i = 0; i < v.size; ++i) {
         const uint32_t row = y[static_cast<size_t>(results[1].as<int64_t>()[i])];
         pairs_.push_back({x[static_cast<size_t>(v.as<int64_t>()[i])], row});
@@ -611,6 +673,7 @@ class Stream::Joined {
     if (builtin_ != hir::Builtin::join_index)
       return {data::vector_of<int64_t>(BasicType::i64, std::span<const int64_t>(first_))};
     for (size_t i = 1; i < begins_.size(); ++i) begins_[i] += begins_[i - 1];
+    expect_memory(2 * pairs_.size() * sizeof(int64_t));
     std::vector<int64_t> left(pairs_.size()), right(pairs_.size());
     for (const auto& [x, y] : pairs_) {
       const uint64_t at = begins_[y]++;
@@ -877,6 +940,7 @@ Result<bool> Stream::run_ranges(Node& node, RangeTables& tables, const Values& f
     std::vector<RowOrder::Key> keys;
     for (const outliner::SplitKey& key : node.split.keys) {
       ASSIGN_OR_RETURN(keys.emplace_back(), key_of(tables, node.table, key));
+      keys.back().column = with_bytes_here(keys.back().column);
     }
     auto scope = timings.measure(Phase::cpu, "order of rows");
     worked_on_host(fmt::format("rows of `{}` put in the order of keys", node.table));

@@ -15,7 +15,8 @@
 // that are in no table by ranges of one made of these; what only moves elements moves them in host
 // memory. What is left runs on the reference interpreter, as a fallback that says what did not fit
 // and why; without fallbacks that is an error (fault world).
-// What the programs leave for each other goes by way of the host. Compiled once per plan. A range has
+// What the programs leave for each other goes by way of the host, which has whole columns in bits alone (--encode packed)
+// and makes the elements of a range when it is sent; what it allocates it asks for first (host_memory.h). Compiled once per plan. A range has
 // a dictionary of its own texts where that of all is long. Of running sums of f64 the device adds up
 // 32 rows at a time, and the host these, in the order of libraries/base/numbers/running_sums.h.
 // Left out: transfers while kernels run; running sums of f32, `unique`, texts that are joined, and

@@ -1,5 +1,6 @@
 // Tokens that end work: who sees them, what they say, and what memory is charged to them.
 #include "libraries/base/system/cancel.h"
+#include "libraries/base/system/host_memory.h"
 
 #include <gtest/gtest.h>
 
@@ -147,7 +148,20 @@ TEST(MemoryCharge, IsGivenBackAndHasALimit) {
     EXPECT_THROW(expect_memory(1000), Cancelled);
     held.push_back(std::move(moved));
   }
-  EXPECT_NO_THROW(expect_memory(UINT64_MAX)) << "nobody's";
+  EXPECT_NO_THROW(expect_memory(1000)) << "nobody's";
+  EXPECT_THROW(expect_memory(UINT64_MAX), Cancelled) << "more than the host has";
+  {
+    const HostMemoryScope host([] { return 2000; });
+    EXPECT_NO_THROW(expect_memory(2000));
+    try {
+      expect_memory(2001);
+      ADD_FAILURE() << "more than the host is said to have";
+    } catch (const Cancelled& c) {
+      EXPECT_EQ(c.error.fault, Fault::world);
+      EXPECT_EQ(c.error.message.find("the host has 1.953 KiB of memory left, and 1.954 KiB more would leave less"), 0u)
+          << c.error.message;
+    }
+  }
   held.clear();  // outside of the scope: the work's all the same
   const CancelScope scope(token);
   EXPECT_NO_THROW(expect_memory(1000));

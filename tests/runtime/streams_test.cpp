@@ -14,6 +14,7 @@
 
 #include "libraries/base/errors/diagnostic.h"
 #include "libraries/base/system/cancel.h"
+#include "libraries/base/system/host_memory.h"
 #include "runtime/compiler/compile.h"
 #include "runtime/engine.h"
 #include "runtime/memory/arena.h"
@@ -295,6 +296,12 @@ TEST(Pinned, FromTheSecondTimeOnAndAsLongAsTheColumnIsThere) {
   other = nullptr;
   EXPECT_TRUE(pinned.of(third, nullptr).is_pinned) << "where a column that is gone was";
   EXPECT_EQ(pinned.bytes(), 2 * column->size());
+  pinned.give_back(true);
+  EXPECT_EQ(pinned.bytes(), 0u);
+  for (const auto& again : {column, third}) {
+    EXPECT_EQ(pinned.of(again, nullptr).from, again->data());
+    EXPECT_TRUE(pinned.of(again, nullptr).is_pinned) << "sent again and again";
+  }
   column = nullptr;
   EXPECT_EQ(pinned.of(few, nullptr).from, few->data());
   EXPECT_EQ(pinned.bytes(), 2 * third->size()) << "few bytes look for nothing";

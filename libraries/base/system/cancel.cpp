@@ -6,6 +6,7 @@
 #include <chrono>
 
 #include "libraries/base/report/sizes.h"
+#include "libraries/base/system/host_memory.h"
 #include "libraries/base/system/wait.h"
 
 namespace rndn {
@@ -89,6 +90,11 @@ MemoryCharge::MemoryCharge(uint64_t bytes) {
 }
 MemoryCharge::~MemoryCharge() {
   if (account_) account_->used.fetch_sub(bytes_, std::memory_order_relaxed);
+}
+
+void expect_memory(uint64_t bytes) {
+  const MemoryCharge fits(bytes);
+  expect_host_memory(bytes);
 }
 
 bool is_memory_limited() {

@@ -129,8 +129,9 @@ class MemoryCharge {
   std::shared_ptr<CancelToken::Account> account_;
   uint64_t bytes_ = 0;
 };
-// Throws Cancelled when so much more does not fit; charges nothing. Called before it is allocated.
-inline void expect_memory(uint64_t bytes) { MemoryCharge fits(bytes); }
+// Throws Cancelled when so much more does not fit, here or in what the host has left (host_memory.h); charges nothing.
+// Called before it is allocated.
+void expect_memory(uint64_t bytes);
 bool is_memory_limited();  // in this thread: sizes of texts are worth adding up
 
 // For calls of libraries that wait. While a Call lives whose thread's work is cancelled, `interrupt`
