@@ -279,12 +279,12 @@ Status indirect(Warp& w, const Op& op, uint32_t mask) {
   return Status::go;
 }
 
-// A call of an address: of functions of the module, whose addresses are small, or of the driver.
+// A call of an address: of functions of the module, whose addresses are small, but not 0, or of the driver.
 Status call_pair(Warp& w, const Op& op, uint32_t mask) {
   const uint32_t going = mask & lane_mask(w, op.ps);
   const uint32_t* a = row(w, op.a);
   uint32_t own = 0;
-  for_lanes(going, [&](uint32_t l) { own |= (a[l + lanes] == 0 ? 1u : 0u) << l; });
+  for_lanes(going, [&](uint32_t l) { own |= (a[l] != 0 && a[l + lanes] == 0 ? 1u : 0u) << l; });
   if (own && own != going)
     return fail(w, op, std::countr_zero(own), "lanes call functions of the module and of the driver at once");
   return own ? indirect(w, op, mask) : call_address(w, op, mask);
@@ -429,7 +429,7 @@ Status jump_to_address(Warp& w, const Op& op, uint32_t mask) {
   const uint32_t going = passing(w, op, mask);
   const uint32_t* a = row(w, op.a);
   uint32_t own = 0;
-  for_lanes(going, [&](uint32_t l) { own |= (a[l] < 0x7ffe'0000u ? 1u : 0u) << l; });
+  for_lanes(going, [&](uint32_t l) { own |= (a[l] != 0 && a[l] < 0x7ffe'0000u ? 1u : 0u) << l; });
   if (own && own != going)
     return fail(w, op, std::countr_zero(own), "lanes call functions of the module and of the driver at once");
   if (own) {

@@ -245,6 +245,9 @@ void add_numbers(Emitter& e, std::span<const Contribution> items, Add&& add, Fin
   Reg<Pred> large = b.constant<Pred>(false);
   for (const PartedNumber& n : numbers) sums::note_first_part(b, n.number, large);
   b.unless(large).bra(all_small);
+  const auto& code = b.function().instructions;
+  const auto seldom = [&](size_t from) { e.noted_instructions += code.size() - from; };  // estimates pass them by
+  size_t first = code.size();
   for (PartedNumber& n : numbers) {
     const LabelId small = b.label();
     Reg<Pred> own = b.constant<Pred>(false);
@@ -255,6 +258,7 @@ void add_numbers(Emitter& e, std::span<const Contribution> items, Add&& add, Fin
     sums::note_large(b, n.number, e.no_parts);
     b.bind(small);
   }
+  seldom(first);
   b.bind(all_small);
   for (size_t k = 0; k < numbers.size(); ++k) {
     for (const size_t part : {1u, 2u}) take(numbers[k], part);
@@ -263,9 +267,11 @@ void add_numbers(Emitter& e, std::span<const Contribution> items, Add&& add, Fin
   for (PartedNumber& n : numbers) {
     const LabelId none = b.label();
     b.when(b.setp(Compare::equ, n.rest, 0.0)).bra(none);
+    first = code.size();
     take(n, 3);
     finish();
     sums::note_rest(b, n.rest, e.no_parts);
+    seldom(first);
     b.bind(none);
   }
 }

@@ -2,7 +2,8 @@
 // which at computed places, under which conditions (guards.cpp), what it stores and folds, and how many instructions of
 // PTX its loops have for an element. Noted where the loops are written, so that it is what the code does.
 //
-// Left out: list kernels' offsets and cells, scalars, the look-back of scans, and that a branch passes instructions by.
+// Left out: list kernels' offsets and cells, scalars, the look-back of scans, and that a branch passes instructions by, but for
+// parts of sums that few numbers have (sink.cpp).
 #include <algorithm>
 
 #include "ptx/codegen/emitter.h"

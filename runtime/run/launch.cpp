@@ -5,6 +5,7 @@
 
 #include "outliner/spread.h"
 #include "runtime/memory/bounds.h"
+#include "runtime/memory/result_memory.h"
 #include "runtime/run/execution.h"
 
 namespace rndn::runtime {
@@ -395,7 +396,8 @@ Result<void> Run::allocate_result(const Step& s, size_t i, Item& made) {
   const auto known = made.exact ? plan_.result_rows.end() : plan_.result_rows.find(slot);
   const uint64_t expected =
       known == plan_.result_rows.end() || bytes > mapped_room_limit ? bytes : device_bytes(made, std::min(known->second, made.capacity));
-  const bool mapped = for_host && expected <= mapped_result_limit;
+  ResultMemory* const stay = ResultMemory::for_results();  // what it takes is left on the device
+  const bool mapped = for_host && expected <= mapped_result_limit && (expected == bytes || !stay || !stay->takes(device_, expected));
   if (!made.exact && !mapped && engine_.memory.limits_unknown(bytes))
     return world_error(
                "{} more bytes do not fit on {}: a result of unknown length has at most a tenth of the limit of device "

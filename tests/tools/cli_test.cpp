@@ -1620,7 +1620,7 @@ TEST_F(CliSql, Explains) {
   };
   for (const auto& [from, to] : {std::pair("-- SQL\n", "\nby these columns\n"), {"\nstatements\n", "\nfused operators\n"}})
     EXPECT_EQ(part(typed, from, to), part(r.out, from, to));
-  EXPECT_THAT(r.out, HasSubstr("\nby these columns\n  <program of q.sql>:17:9: a group: folded by its kernel, in a table of 5 entries of 8 bytes, "));
+  EXPECT_THAT(r.out, HasSubstr("\nby these columns\n  <program of q.sql>:17:9: a group: folded by its kernel, in a table of 5 entries of 12 bytes, "));
   Ran counts = run("rndn explain q.sql --data tpch:0.01 --counts");
   EXPECT_THAT(counts.out, HasSubstr("\nq  "));
   Ran ran = run("rndn sql 'explain analyze " + query + "' --data tpch:0.01 --device sim");
