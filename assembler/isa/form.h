@@ -71,6 +71,7 @@ enum class Style : uint8_t {
   not_rz,     // a register, and RZ is none here
   row,        // followed by .ROW or .COL: the order of a matrix
   column,
+  bracket,  // in brackets: a uniform register with an address
 };
 
 // When a slot is printed.

@@ -155,6 +155,10 @@ constexpr const char* t_i2ip[] = {".U8.S32.SAT", ".S8.S32.SAT", ".U16.S32.SAT", 
                                   ".U2.S32.SAT", ".S2.S32.SAT", ".U4.S32.SAT",  ".S4.S32.SAT"};
 constexpr const char* t_bf16_matrix[] = {"", ".BF16"};
 constexpr const char* t_e8[] = {".E4M3", ".E5M2"};
+constexpr const char* t_view[] = {".S", ".G"};
+constexpr const char* t_map[] = {".IV", ".PF"};
+constexpr const char* t_trywait[] = {"", ".TRYWAIT"};
+constexpr const char* t_dimensions[] = {".1D", ".2D", ".3D", ".4D", ".5D", nullptr, nullptr, nullptr};
 constexpr const char* t_matrices[] = {"", ".2", ".4", nullptr};
 constexpr const char* t_transposed[] = {".M88", ".MT88"};
 constexpr const char* t_f2ip[] = {".U8.F32", ".S8.F32"};
@@ -1217,14 +1221,46 @@ constexpr void matrix_rows(Table<N>& t) {
     t.add(row(M::DMMA, sm90 ? "DMMA.8x8x4" : "DMMA.884", 0x23f, L::fp64, sm90 ? sm_90 : ampere, four, two, two));
 }
 
+// Copies of tiles, barriers in shared memory and groups of warps of sm_90.
+template <size_t N>
+constexpr void tile_rows(Table<N>& t) {
+  const auto row = [](M mn, const char* name, unsigned opcode, L l) { return op(mn, name, opcode, l, sm_90); };
+  t.add(row(M::ELECT, "ELECT", 0x82f, L::vote).slots(Pd, URd, Ps));
+  t.add(row(M::FENCE_VIEW_ASYNC, "FENCE.VIEW.ASYNC", 0x3c6, L::fence).mods(m(K::AddressSpace, 72, 1, t_view)));
+  t.add(row(M::WARPGROUP_ARRIVE, "WARPGROUP.ARRIVE", 0x9c5, L::barrier));
+  t.add(row(M::WARPGROUP_DEPBAR, "WARPGROUP.DEPBAR.LE", 0x9c5, L::wait).fix(47, 1, 1).fix(80, 1, 1).slots(imm(72, 3)));
+  t.add(row(M::UTMACMDFLUSH, "UTMACMDFLUSH", 0x9b7, L::async_copy).guard_uniform());
+  const Slot map = UA.as(Style::bracket), tile = UB.as(Style::bracket);
+  t.add(row(M::UTMACCTL, "UTMACCTL", 0x9b9, L::fence)
+            .guard_uniform()
+            .fix(91, 1, 1)
+            .slots(map)
+            .mods(m(K::CacheOp, 82, 1, t_map)));
+  for (const bool store : {false, true})
+    t.add(row(store ? M::UTMASTG : M::UTMALDG, store ? "UTMASTG" : "UTMALDG", store ? 0x3b5 : 0x5b4, L::async_copy)
+              .guard_uniform()
+              .fix(91, 1, 1)
+              .slots(tile, map)
+              .mods(m(K::Dimensions, 79, 3, t_dimensions)));
+  const Slot place = memory(40, 24, 64);
+  t.add(row(M::SYNCS_ARRIVE, "SYNCS.ARRIVE.TRANS64", 0x9a7, L::shared_atomic).fix(91, 1, 1).slots(Rd, place, B));
+  t.add(row(M::SYNCS_PHASECHK, "SYNCS.PHASECHK.TRANS64", 0x5a7, L::shared_atomic)
+            .fix(70, 1, 1)
+            .fix(91, 1, 1)
+            .slots(Pd, place, B)
+            .mods(m(K::TryWait, 72, 1, t_trywait)));
+  t.add(row(M::SYNCS_CCTL, "SYNCS.CCTL.IV", 0x9b1, L::fence).fix(91, 1, 1).slots(place));
+}
+
 constexpr auto make_table() {
-  Table<580> t;
+  Table<600> t;
   integer_rows(t);
   float_rows(t);
   memory_rows(t);
   warp_and_control_rows(t);
   uniform_rows(t);
   matrix_rows(t);
+  tile_rows(t);
   return t;
 }
 constexpr auto table = make_table();

@@ -203,6 +203,7 @@ struct Printer {
       case OperandKind::scoreboard: return fmt::format("SB{}", o.value);
     }
     if (slot.style == Style::sign) return s + ".SIGN";
+    if (slot.style == Style::bracket) return "[" + s + "]";
     std::string part;
     if (o.part && slot.part_width && has_parts()) {
       static constexpr const char* half[] = {"", ".H1", ".H2", ".H3"};
@@ -436,6 +437,7 @@ struct Printer {
       s = fmt::format("@{}{}{} ", in.guard_negated ? "!" : "", form.uniform_guard ? "UP" : "P",
                       in.guard == PT ? "T" : std::to_string(in.guard));
     s += name();
+    if (form.mnemonic == M::WARPGROUP_DEPBAR) s += " gsb0,";  // the only one there is
     bool first = true;
     if (form.pascal && has_modifier(in.form, K::Condition) && mod(K::Condition) != 15 && form.mnemonic != M::CSETP &&
         form.mnemonic != M::CSET) {
