@@ -239,6 +239,7 @@ void Engine::forget(std::span<const std::shared_ptr<const data::Column>> columns
     state_->forget(column.get());
     state_->forget_domain(domain_key(*column));
   }
+  ++state_->evictions;  // graphs of runs that read them end
 }
 
 uint64_t Engine::columns_encoded() const { return state_->forms.encoded(); }
@@ -569,7 +570,13 @@ Result<std::vector<Value>> Engine::run_whole(Plan& plan, Timings& timings, std::
     if (!results) {
       state_->note(results.error());
       run.settle();
-      // What was broken off has left memory that is to be zero as it was.
+    }
+    // What was broken off from outside has no answers of the device, and no lost device runs anything again.
+    const bool broken_off = !results && (results.error().cause == Cause::cancelled || results.error().cause == Cause::device_lost ||
+                                         results.error().fault == Fault::interrupted);
+    const bool wrong = !broken_off && run.was_wrong(results.ok());
+    if (!results || wrong) {
+      // It has left memory that is to be zero as it was.
       p.drop_replay();
       p.scratch = nullptr;
       for (OperatorSet& set : state_->operators) set.operators->recover();
@@ -579,12 +586,15 @@ Result<std::vector<Value>> Engine::run_whole(Plan& plan, Timings& timings, std::
     apart = std::exchange(p.apart, {});
     if (p.take_without_parts()) {
       const std::vector<uint32_t>& floats = p.compiled.outlined.float_folds;
-      if (floats.empty() && results) results = input_error("`GPU.sum_part` got a number that has no such parts");
+      if (floats.empty() && results && !wrong) results = input_error("`GPU.sum_part` got a number that has no such parts");
       unfit.insert(unfit.end(), floats.begin(), floats.end());
     }
     unsure = p.take_unsure();
     full = p.take_full();
-    if (run.was_wrong(results.ok())) full = true;
+    if (wrong) {  // and so is what it says of joins and groups
+      repeats.clear(), unfit.clear(), apart.clear();
+      unsure = false, full = true;
+    }
     again = full || unsure || !repeats.empty() || !unfit.empty() || !apart.empty();
     if (results) ++p.runs;
     if (texts_walked) *texts_walked = run.texts_walked();

@@ -75,6 +75,7 @@ Result<std::vector<Value>> Run::execute_once() {
   held_domains_.clear();
   told_.clear();
   columns_.clear();
+  mapped_room_ = 0;
   foresees_ = may_foresee();
   failed_at_.clear();
   pending_ = false;
@@ -97,8 +98,10 @@ bool Run::runs_on_device() const {
 
 // --- Foreseeing ---
 
+// Under a limit the counts of kernels decide how much memory there is for what they write, which no later look can mend. Columns that were sent again
+// may have other elements.
 bool Run::may_foresee() const {
-  return plan_.foresees && plan_.options.cache && plan_.same_answers >= runs_that_agree && runs_on_device();
+  return plan_.foresees && engine_.memory.limit() == UINT64_MAX && plan_.answers.evictions == engine_.evictions && plan_.options.cache && plan_.same_answers >= runs_that_agree && runs_on_device();
 }
 
 // The answer of the runs before; null: it is waited for. A run that asks something else, or reads another column, waits from there on.
@@ -120,7 +123,7 @@ void Run::note_column(const std::shared_ptr<const data::Column>& column) {
 }
 
 bool Run::was_wrong(bool ended_well) {
-  Answers now{.all = {}, .columns = std::move(columns_)};
+  Answers now{.all = {}, .columns = std::move(columns_), .evictions = engine_.evictions};
   bool wrong = false;
   for (size_t k = 0; k < told_.size(); ++k) {
     const auto* words = static_cast<const uint64_t*>(told_[k].at->host);
@@ -131,7 +134,8 @@ bool Run::was_wrong(bool ended_well) {
     plan_.foresees = plan_.quiet = false;
   } else if (ended_well && !is_replay_) {
     const auto is_same = [](const auto& a, const auto& b) { return !a.owner_before(b) && !b.owner_before(a); };
-    const bool same = now.all == plan_.answers.all && std::ranges::equal(now.columns, plan_.answers.columns, is_same);
+    const bool same = now.evictions == plan_.answers.evictions && now.all == plan_.answers.all &&
+                      std::ranges::equal(now.columns, plan_.answers.columns, is_same);
     plan_.same_answers = same ? plan_.same_answers + 1 : 1;
     plan_.answers = std::move(now);
   }

@@ -76,6 +76,7 @@ class Run {
   bool may_foresee() const;
   const uint64_t* answer(std::string_view question, const device::Mapped& found, size_t words);
   void note_column(const std::shared_ptr<const data::Column>& column);
+  uint64_t mapped_room_ = 0;  // bytes of mapped memory for results that may be longer than in the run before
   std::vector<Told> told_;
   std::vector<std::weak_ptr<const data::Column>> columns_;
   size_t step_ = 0;

@@ -15,7 +15,8 @@ using hir::BasicType;
 
 namespace {
 constexpr uint64_t mapped_result_limit = 64 << 10;  // bytes; larger results are copied at full speed instead
-constexpr uint64_t mapped_room_limit = 16 << 20;    // bytes of those that were not longer in the run before
+constexpr uint64_t mapped_room_limit = 16 << 20;    // bytes of one that was not longer in the run before
+constexpr uint64_t mapped_room_of_run = 64 << 20;   // of all of them
 constexpr uint64_t kept_for_messages =
     16 << 20;  // bytes of intermediate inputs that a kernel keeps alive until the next wait
 
@@ -395,7 +396,7 @@ Result<void> Run::allocate_result(const Step& s, size_t i, Item& made) {
   const bool for_host = slot == no_slot || !plan_.steps.read_on_device[slot];
   const auto known = made.exact ? plan_.result_rows.end() : plan_.result_rows.find(slot);
   const uint64_t expected =
-      known == plan_.result_rows.end() || bytes > mapped_room_limit ? bytes : device_bytes(made, std::min(known->second, made.capacity));
+      known == plan_.result_rows.end() || bytes > mapped_room_limit || mapped_room_ + bytes > mapped_room_of_run ? bytes : device_bytes(made, std::min(known->second, made.capacity));
   ResultMemory* const stay = ResultMemory::for_results();  // what it takes is left on the device
   const bool mapped = for_host && expected <= mapped_result_limit && (expected == bytes || !stay || !stay->takes(device_, expected));
   if (!made.exact && !mapped && engine_.memory.limits_unknown(bytes))
@@ -408,6 +409,7 @@ Result<void> Run::allocate_result(const Step& s, size_t i, Item& made) {
   made.data = made.data_buffer->address;
   made.size_slot = made.data + bytes;
   if (for_host && !mapped) made.result_slot = slot;
+  if (mapped && expected < bytes) mapped_room_ += bytes;
   if (mapped) {
     made.mapped_data = made.data_buffer->host;
     made.mapped_size = reinterpret_cast<const uint64_t*>(static_cast<const char*>(made.data_buffer->host) + bytes);

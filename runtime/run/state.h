@@ -98,6 +98,7 @@ struct Answers {
   };
   std::vector<Answer> all;                                 // in the order of the questions
   std::vector<std::weak_ptr<const data::Column>> columns;  // what the run read, in its order
+  uint64_t evictions = 0;                                  // of the engine at its end
 };
 // An answer on its way, and whether the operator went on with one of the runs before.
 struct Told {

@@ -857,6 +857,35 @@ TEST_F(EngineTest, AnswersOfTheDeviceAreForeseenAndCompared) {
   }
 }
 
+// Nor where a limit has kernels' counts decide how much memory there is, nor in the runs after columns were given up.
+TEST_F(EngineTest, NoAnswerIsForeseenUnderALimitOrOfColumnsThatWereGivenUp) {
+  ASSERT_NO_FATAL_FAILURE(compile_text(R"(table { t:? = @load_table(`t:sym);
+  x:f64 = check_cast(@column_value(t, `x:sym), f64); u:? = @unique(x); y:? = @index(x, u); c:? = @list(y); r:? = @table(`s:sym, c); return r; })"));
+  for (const bool limited : {false, true}) {
+    SCOPED_TRACE(limited);
+    auto simulator = open_simulator("sm_86");
+    GraphDevice device(**simulator, 8 * 200);
+    CountingTables tables(200);
+    Engine engine(device, tables);
+    if (limited) engine.limit_memory(1 << 30);
+    auto plan = engine.plan(compiled_, sources_, {.measure_kernels = false}, timings_);
+    ASSERT_TRUE(plan) << plan.error().message;
+    const auto waits = [&] {
+      device.waits = 0;
+      EXPECT_TRUE(engine.run(**plan, timings_));
+      return device.waits;
+    };
+    const uint64_t at_first = waits();
+    EXPECT_GT(at_first, 1u);
+    for (int k = 1; k < 6; ++k) EXPECT_EQ(waits(), limited || k < 2 ? at_first : 1u) << k;
+    EXPECT_EQ(device.replays > 0, !limited);
+    engine.forget({});
+    const uint64_t replays = device.replays;
+    for (int k = 0; k < 2; ++k) EXPECT_EQ(waits(), at_first) << k;
+    EXPECT_EQ(device.replays, replays);
+  }
+}
+
 // The driver that only writes down what it is asked for, with an empty log; null when it cannot be opened.
 void* open_fake_driver() {
   void* handle = dlopen(RNDN_FAKE_CUDA, RTLD_NOW);
