@@ -101,7 +101,8 @@ bool Run::runs_on_device() const {
 // Under a limit the counts of kernels decide how much memory there is for what they write, which no later look can mend. Columns that were sent again
 // may have other elements.
 bool Run::may_foresee() const {
-  return plan_.foresees && engine_.memory.limit() == UINT64_MAX && plan_.answers.evictions == engine_.evictions && plan_.options.cache && plan_.same_answers >= runs_that_agree && runs_on_device();
+  return plan_.foresees && engine_.memory.limit() == UINT64_MAX && plan_.answers.evictions == engine_.evictions &&
+         plan_.options.cache && plan_.same_answers >= runs_that_agree && runs_on_device();
 }
 
 // The answer of the runs before; null: it is waited for. A run that asks something else, or reads another column, waits from there on.
