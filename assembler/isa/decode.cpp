@@ -201,7 +201,7 @@ bool decode_as(FormId id, const Word& word, uint64_t address, Instruction& d) {
   return true;
 }
 
-// The same of a word whose fields were chosen at will: where one of them follows from another, it is made to.
+// The same of a word whose fields were chosen at will, but for registers that RZ is none of.
 Instruction decode_any(FormId id, Word word) {
   const Form& form = form_row(id);
   Instruction in;
