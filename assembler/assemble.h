@@ -1,4 +1,5 @@
-// PTX to cubin in one call. pipeline.cpp shows the passes: structure, select, allocate, peephole, schedule, encode.
+// PTX to cubin in one call (assemble.cpp). pipeline.cpp shows a kernel's passes: structure, select, peephole,
+// allocate, schedule, encode.
 #pragma once
 #include <cstddef>
 #include <memory>
@@ -14,10 +15,11 @@
 
 namespace rndn::assembler {
 
-// Memory that compilations take again, one after the other: whoever assembles often keeps one. Not for two threads at once.
+// Memory that compilations take again, one after the other: whoever assembles often keeps one. Not for two threads at
+// once.
 class Workspace {
  public:
-  struct Worker;  // pipeline.cpp
+  struct Worker;  // pipeline.h
   Workspace();
   ~Workspace();
   Workspace(Workspace&&) noexcept;
@@ -30,7 +32,8 @@ struct Assembled {
   std::vector<KernelReport> kernels;
 };
 
-// Fails (fault input) with a sentence that names function and line for what is not supported. Reentrant: no global state.
+// Fails (fault input) with a sentence that names function and line for what is not supported. Reentrant: no global
+// state.
 Result<Assembled> assemble(const ptx::Module& module, const Options& options, Timings& timings);
 
 }  // namespace rndn::assembler

@@ -7,6 +7,7 @@
 #include "assembler/cubin/cubin.h"
 #include "assembler/machine/ir.h"
 #include "assembler/machine/liveness.h"
+#include "assembler/machine/options.h"
 #include "libraries/base/errors/result.h"
 #include "ptx/ir.h"
 
@@ -18,9 +19,9 @@ void balance_pipes(Function& f, isa::FormCache& forms);
 // --- place_blocks.cpp: after scheduling; another order of blocks, where it has fewer jumps
 void place_blocks(Function& f);
 
-// --- schedule_for_pressure.cpp: another order of blocks with more than `enough` GPRs alive at once, if then at most `wanted` are alive at once in the
-// function, else nothing changes. Returns how many are, UINT32_MAX: unchanged.
-uint32_t order_for_registers(Function& f, const Liveness& live, uint32_t enough, uint32_t wanted);
+// --- schedule_for_pressure.cpp: another order of blocks, where more than occupancy_budget() GPRs are alive at once (`pressure`) and another order makes an
+// occupancy step, or spills less; else nothing changes. Returns how many are alive at once then.
+uint32_t schedule_for_pressure(Function& f, const Liveness& live, uint32_t pressure);
 
 // --- schedule.cpp: new order of each block's code
 // What scheduling before allocation knows of a function apart from the limit on registers; lives in the function's arena.
@@ -57,6 +58,7 @@ struct Code {
 // Branches, reconvergence and exits become instructions. `room`: code whose memory is used again.
 Code lay_out(Function& f, isa::FormCache& forms, Code room);
 void assign_barriers(Function& f, Code& code);  // fills Facts::control
+void lengthen_stalls(Function& f, const Code& code, const Options& o);  // for tests, as Options::stalls says
 Result<cubin::Kernel> emit(const ptx::Module& module, Function& f, Code& code);
 // What the kernel takes from its declaration in PTX.
 void declare(cubin::Kernel& kernel, const ptx::Function& function);

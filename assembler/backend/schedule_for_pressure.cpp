@@ -22,6 +22,7 @@
 #include <functional>
 
 #include "assembler/backend/backend.h"
+#include "assembler/backend/register_budget.h"
 #include "assembler/machine/inst_facts.h"
 #include "assembler/machine/memory_order.h"
 #include "assembler/machine/options.h"
@@ -218,9 +219,9 @@ class BlockOrder {
   uint32_t predicates_ = 0;  // alive
 };
 
-}  // namespace
-
-uint32_t order_for_registers(Function& f, const Liveness& live, uint32_t enough, uint32_t wanted) {
+// Blocks with more than `enough` alive at once get another order if then at most `wanted` are alive at once in the function. Returns how many are; nobody: nothing
+// changed.
+uint32_t order_blocks(Function& f, const Liveness& live, uint32_t enough, uint32_t wanted) {
   ArenaScope scope(*f.arena);
   const auto gprs = [&](const LiveSet& units) {
     uint32_t n = 0;
@@ -256,6 +257,15 @@ uint32_t order_for_registers(Function& f, const Liveness& live, uint32_t enough,
   }
   for (const Changed& x : changed.all()) std::ranges::copy(x.code, f.blocks[x.block].code.begin());
   return most;
+}
+
+}  // namespace
+
+uint32_t schedule_for_pressure(Function& f, const Liveness& live, uint32_t pressure) {
+  const uint32_t enough = occupancy_budget(f);
+  if (pressure <= enough) return pressure;
+  const uint32_t wanted = std::max(enough, pressure - beyond_the_step(f, pressure));
+  return std::min(pressure, order_blocks(f, live, enough, wanted));
 }
 
 }  // namespace rndn::assembler

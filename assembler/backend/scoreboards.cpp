@@ -374,4 +374,19 @@ void assign_barriers(Function& f, Code& code) {
   a.run();
 }
 
+// Longer stalls than the schedule needs, up to 11 cycles: beyond, stalls and the yield bit mean something else.
+void lengthen_stalls(Function& f, const Code& code, const Options& o) {
+  if (o.stalls == Stalls::scheduled) return;
+  constexpr uint8_t longest = 11;
+  uint64_t state = o.stall_seed;
+  for (InstId id : code.order) {
+    uint8_t& stall = f.facts[index(id)].control.stall;
+    if (stall >= longest) continue;
+    state = state * 6364136223846793005u + 1442695040888963407u;
+    stall = o.stalls == Stalls::maximal
+                ? longest
+                : static_cast<uint8_t>(stall + (state >> 33) % static_cast<uint64_t>(longest - stall + 1));
+  }
+}
+
 }  // namespace rndn::assembler

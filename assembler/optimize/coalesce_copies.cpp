@@ -143,6 +143,6 @@ class Copies {
 
 }  // namespace
 
-void join_copies(Function& f, Survey& survey) { Copies(f, survey).run(); }
+void coalesce_copies(Function& f, Survey& survey) { Copies(f, survey).run(); }
 
 }  // namespace rndn::assembler

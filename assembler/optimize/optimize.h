@@ -9,23 +9,23 @@
 namespace rndn::assembler {
 
 // --- propagate_zero.cpp: words that are zero are read as RZ; returns whether any was
-bool spread_zeros(Function& f, Survey& survey);
+bool propagate_zero(Function& f, Survey& survey);
 
 // --- predicated_live_ranges.cpp: values that live under one guard become temporaries
-void find_guarded_values(Function& f, const Survey& survey);
+void find_predicated_live_ranges(Function& f, const Survey& survey);
 
 // --- peephole.cpp
 void remove_dead_code(Function& f, Survey& survey);  // over virtual registers
 void peephole_allocated(Function& f);                // MOV R, R; loads to RZ
 
 // --- coalesce_copies.cpp: over virtual registers; copies within a block
-void join_copies(Function& f, Survey& survey);
+void coalesce_copies(Function& f, Survey& survey);
 
 // --- combine.cpp: over virtual registers; one instruction for two of a block
 void combine(Function& f, Survey& survey, isa::FormCache& forms);
 
 // --- value_numbering.cpp: over virtual registers; what has been computed already is not computed again, invariants in front of loops
-void share_values(Function& f, Survey& survey);
+void number_values(Function& f, Survey& survey);
 
 // --- uniform_registers.cpp: loop invariants to uniform registers; returns whether anything changed
 bool move_uniform_values(Function& f, Survey& survey, isa::FormCache& forms);
@@ -43,7 +43,7 @@ struct Renamed {
   InstId inst;
   uint32_t range, reg;  // index of the range in its facts; the register that it named
 };
-std::span<const Renamed> split_values(Function& f, const Liveness& live);
-void join_values(Function& f, std::span<const Renamed> renamed);  // takes the names back
+std::span<const Renamed> rename_webs(Function& f, const Liveness& live);
+void undo_rename_webs(Function& f, std::span<const Renamed> renamed);  // takes the names back
 
 }  // namespace rndn::assembler

@@ -13,7 +13,7 @@
 
 namespace rndn::assembler {
 
-void find_guarded_values(Function& f, const Survey& survey) {
+void find_predicated_live_ranges(Function& f, const Survey& survey) {
   ArenaScope scope(*f.arena);
   const uint32_t first_gpr = f.units.first_gpr;
   // By unit: readers under the guard of its only write.

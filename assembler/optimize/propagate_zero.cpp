@@ -15,7 +15,7 @@
 
 namespace rndn::assembler {
 
-bool spread_zeros(Function& f, Survey& survey) {
+bool propagate_zero(Function& f, Survey& survey) {
   if (!survey.zeros) return false;
   const std::span<UnitUse> uses = survey.units;
   bool changed = false;

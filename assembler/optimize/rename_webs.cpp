@@ -132,14 +132,14 @@ class Splitter {
 
 }  // namespace
 
-std::span<const Renamed> split_values(Function& f, const Liveness& live) {
+std::span<const Renamed> rename_webs(Function& f, const Liveness& live) {
   const std::span<const Renamed> renamed = Splitter(f, live).run();
   if (!renamed.empty()) list_units(f);
   f.units.count = f.units.first_gpr + static_cast<uint32_t>(f.gprs.size());
   return renamed;
 }
 
-void join_values(Function& f, std::span<const Renamed> renamed) {
+void undo_rename_webs(Function& f, std::span<const Renamed> renamed) {
   for (const Renamed& x : renamed) rename(f, x.inst, f.facts[index(x.inst)].ranges[x.range], x.reg);
   if (!renamed.empty()) list_units(f);
 }

@@ -600,7 +600,7 @@ class CommonValues {
 
 }  // namespace
 
-void share_values(Function& f, Survey& survey) {
+void number_values(Function& f, Survey& survey) {
   if (!expanded_much(f)) return;
   ArenaScope scope(*f.arena);
   CommonValues(f, survey).run();

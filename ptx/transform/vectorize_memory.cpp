@@ -385,7 +385,7 @@ void apply(const ptx::Function& from, const std::vector<Group>& groups, ptx::Fun
 
 }  // namespace
 
-Result<std::optional<ptx::Module>> join_words(const ptx::Module& module) {
+Result<std::optional<ptx::Module>> vectorize_memory(const ptx::Module& module) {
   std::optional<ptx::Module> result;
   for (size_t n = 0; n < module.functions.size(); ++n) {
     const ptx::Function& f = module.functions[n];

@@ -8,6 +8,6 @@
 namespace rndn::ptx {
 
 // The module with the accesses of its entries joined that are to be; none where there are none.
-Result<std::optional<ptx::Module>> join_words(const ptx::Module& module);
+Result<std::optional<ptx::Module>> vectorize_memory(const ptx::Module& module);
 
 }  // namespace rndn::ptx

@@ -26,7 +26,7 @@ Result<Allocated> allocated(const ptx::Module& module, const isa::Target& target
   ASSIGN_OR_RETURN(const Flow flow, structure(module, kernel, target, true, true, arena));
   ASSIGN_OR_RETURN(Function f, select(module, kernel, flow, ptx::lay_out_shared(module, kernel), options, forms, arena, room));
   Survey known = survey(f);
-  find_guarded_values(f, known);
+  find_predicated_live_ranges(f, known);
   remove_dead_code(f, known);
   f.max_registers = most;
   const Liveness live = compute_liveness(f);
