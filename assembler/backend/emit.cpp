@@ -104,7 +104,7 @@ struct Layout {
       }
       for (RegionId r : b.opens) {
         const Region& region = f.regions[r];
-        if (f.target->clears_barriers)
+        if (f.target->has(isa::Feature::clears_barriers))
           add(isa::Mnemonic::BMOV, {gpr(isa::RZ), {.kind = isa::OperandKind::barrier, .reg = barrier(r)}}, b.end_line);
         if (volta)
           add(isa::Mnemonic::BSSY, {isa::Operand{.kind = isa::OperandKind::barrier, .reg = barrier(r)}, label(0)},

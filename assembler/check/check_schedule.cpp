@@ -125,7 +125,7 @@ struct Checker {
   const isa::Target& t;
   const std::vector<isa::Instruction>& code;
   const std::vector<uint64_t>& addresses;
-  bool pascal = t.family == isa::Family::pascal, turing = t.sm == 75;
+  bool pascal = t.family == isa::Family::pascal, turing = t.has(isa::Feature::turing_latencies);
   std::vector<std::string> problems;
   bool reporting = false;
 
@@ -141,8 +141,8 @@ struct Checker {
 
   bool announced(L c) const {  // results come by scoreboard
     switch (c) {
-      case L::fp64: return t.fp64_scoreboard;
-      case L::register_to_uniform: return t.sm < 90;
+      case L::fp64: return t.has(isa::Feature::fp64_scoreboard);
+      case L::register_to_uniform: return t.has(isa::Feature::r2ur_scoreboard);
       case L::sfu:
       case L::special:
       case L::to_uniform:
@@ -159,8 +159,8 @@ struct Checker {
   }
   bool late(L c) const {
     switch (c) {
-      case L::fp64: return t.fp64_scoreboard;
-      case L::register_to_uniform: return t.sm < 90;
+      case L::fp64: return t.has(isa::Feature::fp64_scoreboard);
+      case L::register_to_uniform: return t.has(isa::Feature::r2ur_scoreboard);
       case L::sfu:
       case L::global_load:
       case L::global_store:
@@ -216,7 +216,7 @@ struct Checker {
     if (consumer == L::register_to_uniform) consumer = L::alu;  // reads as these do
     switch (p) {
       case k_fp64:
-        return consumer == L::fp64                                               ? (t.fp64_scoreboard ? 6 : 8)
+        return consumer == L::fp64                                               ? (t.has(isa::Feature::fp64_scoreboard) ? 6 : 8)
                : memory                                                          ? 7
                : consumer == L::alu || consumer == L::fma || consumer == L::wide ? 10
                                                                                  : 6;
@@ -266,7 +266,7 @@ struct Checker {
     const uint32_t sooner = second == L::wide ? 1 : 0;
     switch (p) {
       case k_pair_move: return 3 + sooner;                     // ptxas writes behind IMAD in the next cycle
-      case k_fp64: return t.fp64_scoreboard ? 0 : 7 + sooner;  // else the wait for the scoreboard does
+      case k_fp64: return t.has(isa::Feature::fp64_scoreboard) ? 0 : 7 + sooner;  // else the wait for the scoreboard does
       case k_half: return turing ? 5 + sooner : 0;
       case k_half_mma: return 7 + sooner;
       default: return 0;

@@ -15,11 +15,6 @@
 
 namespace rndn::isa {
 
-// Targets as bits; the order of targets.cpp.
-inline constexpr uint32_t sm_60 = 1, sm_61 = 2, sm_75 = 4, sm_80 = 8, sm_86 = 16, sm_89 = 32, sm_90 = 64;
-inline constexpr uint32_t pascal = sm_60 | sm_61, ampere = sm_80 | sm_86 | sm_89, before_90 = sm_75 | ampere,
-                          volta = before_90 | sm_90, after_75 = ampere | sm_90;
-
 enum class SlotKind : uint8_t {
   none,
   gpr,                 // 8 bits at lo

@@ -24,6 +24,17 @@ namespace rndn::isa {
 enum class Family : uint8_t { pascal, volta };  // Maxwell/Pascal 64-bit words; Volta and later 128-bit words
 
 // Facts about one target (targets.cpp); sources: docs/sass.md.
+// Targets as bits; the order of targets.cpp.
+inline constexpr uint32_t sm_60 = 1, sm_61 = 2, sm_75 = 4, sm_80 = 8, sm_86 = 16, sm_89 = 32, sm_90 = 64;
+inline constexpr uint32_t pascal = sm_60 | sm_61, ampere = sm_80 | sm_86 | sm_89, before_90 = sm_75 | ampere,
+                          volta = before_90 | sm_90, after_75 = ampere | sm_90;
+
+enum class Feature : uint8_t {
+#define FEATURE(name, targets) name,
+#include "assembler/isa/features.def"
+#undef FEATURE
+};
+
 struct Target : GpuLimits {  // sm: 86
   std::string_view name;     // "sm_86"
   Family family;
@@ -40,8 +51,9 @@ struct Target : GpuLimits {  // sm: 86
   uint32_t reported_registers_extra;  // REGCOUNT = used + this (Volta+: 2)
   uint32_t max_parameter_bytes;       // of a kernel; the second: of PTX 8.1 and later for .target sm_70 and later
   uint32_t max_parameter_bytes_81;
-  bool fp64_scoreboard;  // FP64 results need a scoreboard (all but sm_90)
-  bool clears_barriers;  // sm_75: BMOV.32.CLEAR before the BSSY that opens a region, as ptxas writes it
+  uint32_t environment_offset, reserved_shared_offset;  // in bank 0: %envreg0, where the driver's part of shared memory begins
+  uint64_t features;                                    // set of Feature
+  constexpr bool has(Feature f) const { return features >> static_cast<uint32_t>(f) & 1; }
 };
 std::span<const Target> targets();
 // Null: none. sm_90a is sm_90: what the suffix adds is tensor instructions, which are refused where they stand.

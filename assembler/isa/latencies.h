@@ -44,8 +44,14 @@ struct Scoreboards {
 };
 inline Scoreboards scoreboards(const Target& target, LatencyClass latency) {
   switch (latency) {
-    case LatencyClass::fp64: return {target.fp64_scoreboard, target.fp64_scoreboard};
-    case LatencyClass::register_to_uniform: return {target.sm < 90, target.sm < 90};
+    case LatencyClass::fp64: {
+      const bool announced = target.has(Feature::fp64_scoreboard);
+      return {announced, announced};
+    }
+    case LatencyClass::register_to_uniform: {
+      const bool announced = target.has(Feature::r2ur_scoreboard);
+      return {announced, announced};
+    }
     case LatencyClass::special: return {true, false};
     case LatencyClass::sfu:
     case LatencyClass::to_uniform:

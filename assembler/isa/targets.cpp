@@ -1,10 +1,18 @@
 // The targets. Sources: constant-bank layouts, register counts and ELF flags as in ptxas 11.8's cubins; sm_89 equals sm_86 but for its flag;
 // sm_75 has no memory descriptors. Bytes of parameters: what ptxas 11.8, 12.9 and 13.0 refuse.
-// A target of a known family needs a row here, one in libraries/base/numbers/gpu_limits.h, and its bit in the rows of forms_*.cpp.
+// A target of a known family needs a row here, one in libraries/base/numbers/gpu_limits.h, and its bit in the rows of forms_*.cpp and features.def.
 #include "assembler/isa/form.h"
 
 namespace rndn::isa {
 namespace {
+
+constexpr uint64_t features_of(uint32_t bit) {
+  uint64_t all = 0;
+#define FEATURE(name, targets) all |= uint64_t{((targets) & bit) != 0} << static_cast<uint32_t>(Feature::name);
+#include "assembler/isa/features.def"
+#undef FEATURE
+  return all;
+}
 
 constexpr Target volta_target(std::string_view name, uint32_t sm, uint32_t bit) {
   Target t{};
@@ -27,8 +35,9 @@ constexpr Target volta_target(std::string_view name, uint32_t sm, uint32_t bit) 
   t.reported_registers_extra = 2;
   t.max_parameter_bytes = 0x1100;
   t.max_parameter_bytes_81 = 0x7ffc;
-  t.fp64_scoreboard = sm < 90;
-  t.clears_barriers = sm < 80;
+  t.environment_offset = sm >= 90 ? 0x40 : 0x88;
+  t.reserved_shared_offset = sm >= 90 ? 0x6c : 0x124;
+  t.features = features_of(bit);
   return t;
 }
 constexpr Target pascal_target(std::string_view name, uint32_t sm, uint32_t bit) {
@@ -50,7 +59,7 @@ constexpr Target pascal_target(std::string_view name, uint32_t sm, uint32_t bit)
   t.reported_registers_extra = 0;
   t.max_parameter_bytes = 0x1100;
   t.max_parameter_bytes_81 = 0x1100;
-  t.fp64_scoreboard = true;
+  t.features = features_of(bit);
   return t;
 }
 

@@ -258,7 +258,7 @@ struct Printer {
     if ((form.mnemonic == M::BRX || form.mnemonic == M::BRXU) && k == 1)
       return in.operands[k].value != static_cast<int64_t>(address + (form.pascal ? 8 : 16));
     if (form.mnemonic == M::BAR && !form.pascal && mod(K::BarMode) == 4) return false;
-    if (form.mnemonic == M::BAR && target.sm >= 90 && k == 1 && in.operands[k].kind == OperandKind::gpr &&
+    if (form.mnemonic == M::BAR && target.has(Feature::bar_hides_no_threads) && k == 1 && in.operands[k].kind == OperandKind::gpr &&
         in.operands[k].reg == RZ)
       return false;
     if (form.mnemonic == M::BAR && !form.pascal && mod(K::BarMode) == 1 && k == 1) return true;
@@ -270,7 +270,7 @@ struct Printer {
       case Show::always: return !(in.operands[k].kind == OperandKind::none && form.slots[k].style != Style::repeat);
       case Show::optional: return !is_default(k);
       case Show::with_x: return mod(K::X) != 0;
-      case Show::with_ex: return mod(K::EX) != 0 || (target.sm == 75 && form.mnemonic == M::ISETP && !is_default(k));
+      case Show::with_ex: return mod(K::EX) != 0 || (target.has(Feature::isetp_shows_carry) && form.mnemonic == M::ISETP && !is_default(k));
       case Show::with_bar_red: return mod(K::BarMode) == 2;
       case Show::unless_sx32: return mod(K::SX32) == 0;
       case Show::never: return false;
@@ -506,7 +506,7 @@ std::string_view special_register_name(const Target& target, uint32_t number) {
     if (r.number != number) continue;
     if (r.where == pascal_only && target.family != Family::pascal) continue;
     if (r.where == volta_only && target.family != Family::volta) continue;
-    if (r.where == hopper_only && target.sm < 90) continue;
+    if (r.where == hopper_only && !target.has(Feature::hopper_special_registers)) continue;
     return r.name;
   }
   return {};

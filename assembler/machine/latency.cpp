@@ -31,7 +31,7 @@ ExpectedLatencies::ExpectedLatencies(const isa::Target& target) {
   set(L::shuffle, 25);
   set(L::constant_load, 40);
   for (L c : {L::special, L::sfu, L::space_query}) set(c, 20);
-  set(L::fp64, target.sm == 80 || target.sm == 60 || target.sm == 90 ? 10 : 48);
+  set(L::fp64, target.has(isa::Feature::fast_fp64) ? 10 : 48);
 }
 
 }  // namespace rndn::assembler

@@ -168,7 +168,7 @@ void Selector::dot_product(const ptx::Instruction& i) {
   Op a = as_register(source(p_.operand(i, 1), ptx::Type::b32)),
      b = as_register(source(p_.operand(i, 2), ptx::Type::b32));
   Op sum = as_register(source(p_.operand(i, 3), ptx::Type::b32));
-  if (!two && t_.sm != 60) {
+  if (!two && t_.has(isa::Feature::byte_products)) {
     emit(Mnemonic::IDP, {gpr(d), a, b, sum}).mod(ModifierKind::SignedA, signed_a).mod(ModifierKind::SignedB, signed_b);
     return;
   }

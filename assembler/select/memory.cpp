@@ -394,7 +394,8 @@ bool Selector::chooses(const ptx::Instruction& selp, const ptx::Instruction& cop
 void Selector::part_from_shared() {
   using L = isa::LatencyClass;
   const Block& block = f_.blocks[block_];
-  bool parted = block_ == flow_.layout[0] && block.code.empty() && block.loop_depth == 0 && t_.sm < 90;
+  bool parted = block_ == flow_.layout[0] && block.code.empty() && block.loop_depth == 0 &&
+                t_.has(isa::Feature::entry_parts_copies);
   for (size_t k = f_.insts.size(); k-- > placed_;) {  // of the block
     const isa::Instruction& before = f_.insts[k].sass;
     if (before.mnemonic == Mnemonic::LDGSTS) return;
@@ -452,7 +453,7 @@ bool Selector::atomic_of_warp(const ptx::Instruction& i, uint32_t d, const ptx::
   const Wide value = wide ? source64(operand) : Wide{source(operand, i.type), rz};
   const bool counts = sums && literal(value.lo) && literal(value.hi) && is_zero(value.hi) &&
                       (!wide || amount(value.lo) < uint32_t{1} << 31);
-  const bool reduces = !wide && t_.sm >= 80 && d == isa::RZ;
+  const bool reduces = !wide && t_.has(isa::Feature::warp_reductions) && d == isa::RZ;
   if (!counts && !reduces) return false;
 
   const Op guard = std::exchange(guard_, predicate(isa::PT));

@@ -881,7 +881,7 @@ void Selector::statement(const ptx::Instruction& i) {
     case Opcode::nanosleep: {
       Op t = source(p_.operand(i, 0), Type::u32);
       Emitted sleep = emit(Mnemonic::NANOSLEEP, {is_immediate(t) ? t : as_register(t)});
-      if (t_.sm >= 80) break;
+      if (t_.has(isa::Feature::sleeps_by_lanes)) break;
       sleep.mod(ModifierKind::SleepMode, 1);  // the warp, which then goes on with its other lanes
       emit(Mnemonic::YIELD);
       break;

@@ -19,8 +19,8 @@ class VoltaSelector final : public Selector {
   using Selector::Selector;
 
  private:
-  bool sm90() const { return t_.sm >= 90; }
-  const Orders& orders_ = t_.sm >= 80 ? orders_from_80 : orders_75;
+  bool has(isa::Feature f) const { return t_.has(f); }
+  const Orders& orders_ = t_.has(isa::Feature::orders_since_ampere) ? orders_from_80 : orders_75;
 
   // The carry that a sum without one names. Operands that the row would fill in itself are given where an instruction is common: that is quicker.
   const Op no_carry = predicate(isa::PT, true);
@@ -38,7 +38,8 @@ class VoltaSelector final : public Selector {
     };
     if (zero(a.lo) && zero(a.hi)) {
       emit(Mnemonic::CS2R, {gpr(d), special(0xff)});
-    } else if (sm90() && parameter(a.lo) && parameter(a.hi) && a.lo.value % 8 == 0 && a.hi.value == a.lo.value + 4) {
+    } else if (has(isa::Feature::wide_parameter_loads) && parameter(a.lo) && parameter(a.hi) && a.lo.value % 8 == 0 &&
+               a.hi.value == a.lo.value + 4) {
       load_constant(d, parameter_bank, static_cast<uint32_t>(a.lo.value), rz, wide);
     } else {
       Selector::mov64(d, a);
@@ -192,8 +193,9 @@ class VoltaSelector final : public Selector {
     a = plain(a), b = plain(b);
     if (!is_register(a)) std::swap(a, b);
     a = as_register(a);
-    if (sm90() && b.kind == isa::OperandKind::constant) b = as_register(b);
-    emit(sm90() ? Mnemonic::VIMNMX : Mnemonic::IMNMX, {gpr(d), a, b, pt(max)}).mod(ModifierKind::Signed, is_signed);
+    const bool vector = has(isa::Feature::vector_extremes);
+    if (vector && b.kind == isa::OperandKind::constant) b = as_register(b);
+    emit(vector ? Mnemonic::VIMNMX : Mnemonic::IMNMX, {gpr(d), a, b, pt(max)}).mod(ModifierKind::Signed, is_signed);
   }
   void abs32(uint32_t d, Op a) override { emit(Mnemonic::IABS, {gpr(d), as_register(a)}); }
   void predicate_logic(uint32_t p, Op a, Op b, char op) override {
@@ -254,7 +256,7 @@ class VoltaSelector final : public Selector {
   void int_to_float(uint32_t d, uint32_t float_bits, Op a, uint32_t int_bits, bool is_signed,
                     uint32_t rounding) override {
     // From sm_86 on the ALU has this one, of nearest and towards zero; the others are the function unit's.
-    if (t_.sm >= 86 && float_bits == 32 && int_bits != 64 && (rounding == 0 || rounding == 3)) {
+    if (has(isa::Feature::float_of_int_by_alu) && float_bits == 32 && int_bits != 64 && (rounding == 0 || rounding == 3)) {
       emit(Mnemonic::I2FP, {gpr(d), a}).mod(ModifierKind::Signed, is_signed).mod(ModifierKind::Rounding, rounding);
       return;
     }
@@ -283,7 +285,7 @@ class VoltaSelector final : public Selector {
       emit(Mnemonic::HADD2, {gpr(d), zero, half}).mod(ModifierKind::HalfFormat, 1);
       return;
     }
-    if (to_bits == 16 && from_bits == 32 && rounding == 0 && !ftz && t_.sm >= 80) {
+    if (to_bits == 16 && from_bits == 32 && rounding == 0 && !ftz && has(isa::Feature::half_of_float)) {
       emit(Mnemonic::F2FP, {gpr(d), rz, a});
       return;
     }
@@ -328,7 +330,7 @@ class VoltaSelector final : public Selector {
       case S::smid: return s2r(0x43);
       case S::nsmid: return bank(0x10c);
       case S::dynamic_smem_size: return bank(0x2c);
-      case S::reserved_smem_offset_1: return bank(t_.sm >= 90 ? 0x6c : 0x124);
+      case S::reserved_smem_offset_1: return bank(t_.reserved_shared_offset);
       case S::warpid: {
         Op t = temp();
         emit(Mnemonic::S2R, {t, special(0x03)});
@@ -365,13 +367,13 @@ class VoltaSelector final : public Selector {
       case S::total_smem_size: {
         Op t = temp();
         emit(Mnemonic::S2R, {t, special(0x32)});
-        if (t_.sm < 80) return mov(d, t);  // nothing is reserved
+        if (!has(isa::Feature::reserves_shared)) return mov(d, t);  // nothing is reserved
         Op reserved = as_register(constant(0, 0x114));
         return add(d, t, negate(reserved));
       }
       default:
         if (r >= S::envreg0 && r <= S::envreg31)
-          return bank((t_.sm >= 90 ? 0x40 : 0x88) + 4 * (static_cast<uint32_t>(r) - static_cast<uint32_t>(S::envreg0)));
+          return bank(t_.environment_offset + 4 * (static_cast<uint32_t>(r) - static_cast<uint32_t>(S::envreg0)));
         return unsupported_here("special register");
     }
   }
@@ -449,22 +451,23 @@ class VoltaSelector final : public Selector {
     const uint32_t order = scope_order(i.mods.scope);
     if (i.mods.atomic == A::cas) {
       at.descriptor = false, at.uniform = isa::URZ;
-      if (t_.sm < 80 && data.reg == isa::RZ) {  // the row takes no RZ there
+      if (!has(isa::Feature::exchange_from_zero) && data.reg == isa::RZ) {  // the row takes no RZ there
         data = temp(wide ? 2 : 1);
         for (uint32_t w = 0; w < (wide ? 2u : 1u); ++w) mov(data.reg + w, gpr(isa::RZ));
       }
       Emitted cas = emit(Mnemonic::ATOMG_CAS, {predicate(isa::PT), gpr(d), at, data, swap});
       cas.mod(ModifierKind::AtomType, wide ? 2 : 0).mod(ModifierKind::Order, order);
     } else {
+      const bool own_rows = has(isa::Feature::float_atomics);
       uint32_t type = wide ? 2 : 0;
-      if (ptx::is_signed(i.type)) type = wide ? (sm90() ? 3 : 5) : 1;
-      if (i.type == Type::f32) type = sm90() ? 12 : 3;
-      if (i.type == Type::f64) type = sm90() ? 15 : 6;
+      if (ptx::is_signed(i.type)) type = wide ? (own_rows ? 3 : 5) : 1;
+      if (i.type == Type::f32) type = own_rows ? 12 : 3;
+      if (i.type == Type::f64) type = own_rows ? 15 : 6;
       // f32 atomics flush subnormals in global memory.
-      if (i.type == Type::f32 && sm90()) type = 9;
-      if (i.type == Type::f16x2) type = sm90() ? 0 : 4;
+      if (i.type == Type::f32 && own_rows) type = 9;
+      if (i.type == Type::f16x2) type = own_rows ? 0 : 4;
       if (is_float && !(i.type == Type::f32 || i.type == Type::f64 || i.type == Type::f16x2)) return unsupported(i);
-      const bool float_form = is_float && sm90();
+      const bool float_form = is_float && own_rows;
       const bool reduce = d == isa::RZ && i.mods.atomic != A::exch && !(wide && !is_float && i.mods.atomic != A::add);
       if (reduce)
         emit(float_form ? Mnemonic::RED_FLOAT : Mnemonic::RED, {at, data})
@@ -509,10 +512,10 @@ class VoltaSelector final : public Selector {
       emit(Mnemonic::MEMBAR).mod(ModifierKind::Fence, kind).mod(ModifierKind::Scope, 0);
       return;
     }
-    if (sm90()) emit(Mnemonic::MEMBAR).mod(ModifierKind::Fence, 2).mod(ModifierKind::Scope, 0);
+    if (has(isa::Feature::cluster_fences)) emit(Mnemonic::MEMBAR).mod(ModifierKind::Fence, 2).mod(ModifierKind::Scope, 0);
     emit(Mnemonic::MEMBAR).mod(ModifierKind::Fence, kind).mod(ModifierKind::Scope, scope == ptx::Scope::sys ? 3 : 2);
     emit(Mnemonic::ERRBAR);
-    if (sm90()) emit(Mnemonic::CGAERRBAR);
+    if (has(isa::Feature::cluster_fences)) emit(Mnemonic::CGAERRBAR);
     if (invalidate) emit(Mnemonic::CCTL).mod(ModifierKind::E, 0).mod(ModifierKind::CacheOp, 4);
   }
   void barrier(Op id, Op count) override {
@@ -540,7 +543,7 @@ class VoltaSelector final : public Selector {
   void family_cvta_base(ptx::Space space, Wide& base) override {
     if (space == ptx::Space::local) {
       base = {constant(0, 0x20), constant(0, 0x24)};
-    } else if (sm90()) {
+    } else if (has(isa::Feature::window_by_special_register)) {
       Op low = temp(), high = temp();
       emit(Mnemonic::S2R, {low, special(0x30)});
       emit(Mnemonic::S2R, {high, special(0x2f)});
@@ -570,7 +573,8 @@ class VoltaSelector final : public Selector {
   }
   void converge(Op mask) override {
     mask = plain(mask);
-    if (sm90() && is_immediate(mask) && static_cast<uint32_t>(mask.value) == 0xffffffffu) {
+    if (has(isa::Feature::warpsync_all) && is_immediate(mask) &&
+        static_cast<uint32_t>(mask.value) == 0xffffffffu) {
       emit(Mnemonic::WARPSYNC_ALL);
       return;
     }
@@ -586,7 +590,7 @@ class VoltaSelector final : public Selector {
       setp(some, isa::PT, Cmp::NE, missing, rz, false, 0, pt());
       guard_ = predicate(some);
     }
-    if (!is_register(mask) && (sm90() || !is_immediate(mask))) mask = as_register(mask);
+    if (!is_register(mask) && (has(isa::Feature::warpsync_all) || !is_immediate(mask))) mask = as_register(mask);
     emit(Mnemonic::WARPSYNC, {mask});
     guard_ = outer;
   }

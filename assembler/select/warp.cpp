@@ -20,7 +20,7 @@ using ptx::Type;
 using OperandKind = ptx::Operand;
 
 void Selector::find_meetings() {
-  if (t_.sm < 90) return;
+  if (!t_.has(isa::Feature::warpsync_collective)) return;
   for (BlockId b : flow_.layout) {
     if (flow_.blocks[b].convergent || !flow_.blocks[b].waits) continue;
     const bool split = flow_.blocks[b].split;
@@ -332,7 +332,7 @@ template <class F>
 void Selector::exclusively(const ptx::Operand& mask, F&& body) {
   Op m = plain(source(mask, Type::u32));
   if (convergent_ && names_all(m)) return body();
-  if (t_.sm < 80) {
+  if (!t_.has(isa::Feature::warpsync_exclusive)) {
     if (!convergent_) come_together(m);
     return body();
   }
@@ -357,24 +357,25 @@ void Selector::match(const ptx::Instruction& i) {
   Op a = wide ? pair_register(source64(p_.operand(i, first))) : as_register(source(p_.operand(i, first), Type::b32));
   a = lasting(a, wide ? 2 : 1);
   const ptx::Operand& mask = p_.operand(i, first + 1);
+  const bool alone = t_.has(isa::Feature::warpsync_exclusive);  // no other lanes than members run
   const auto of_members = [&](Op lanes) {
     const Op members = plain(source(mask, Type::u32));
-    if (t_.sm >= 80 || names_all(members)) return lanes;
+    if (alone || names_all(members)) return lanes;
     const Op own = temp();
     logic(own.reg, lanes, members, 0xc0);
     return own;
   };
   const auto find = [&](uint32_t to, uint32_t p_to, Op from) {
-    if (all && t_.sm >= 90) {
+    if (all && t_.has(isa::Feature::match_all)) {
       emit(Mnemonic::MATCH, {predicate(p_to), gpr(to), from})
           .mod(ModifierKind::MatchMode, 0)
           .mod(ModifierKind::Wide, wide);
       return;
     }
     if (!all) {
-      const Op same = t_.sm < 80 ? temp() : gpr(to);
+      const Op same = alone ? gpr(to) : temp();
       emit(Mnemonic::MATCH, {none(), same, from}).mod(ModifierKind::MatchMode, 1).mod(ModifierKind::Wide, wide);
-      if (t_.sm < 80) mov(to, of_members(same));
+      if (!alone) mov(to, of_members(same));
       return;
     }
     Op same = temp(), here = temp();

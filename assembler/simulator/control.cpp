@@ -61,7 +61,7 @@ bool goes_on_alone(Wait wait) { return wait == Wait::exclusive || wait == Wait::
 
 // Joins waiting groups whose condition holds; called whenever lanes arrive, break or exit.
 void join_groups(Warp& w) {
-  const bool one_place = w.launch->program->target->sm >= 90;
+  const bool one_place = w.launch->program->target->has(isa::Feature::meets_at_one_place);
   const auto mask_of = [&](const Group& g) { return w.launch->program->ops[g.pc - 1].a.offset; };  // of its register
   for (bool changed = true; changed;) {
     changed = false;

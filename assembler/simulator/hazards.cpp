@@ -75,7 +75,7 @@ constexpr uint8_t turing_distance[][11] = {
     /* umov */ {2, 2, 2, 2, 2, 2, 2, 2, 2, 2, 11},
 };
 const uint8_t* distances_from(Producer p, const isa::Target& target) {
-  return target.sm == 75 ? turing_distance[p] : volta_distance[p];
+  return target.has(isa::Feature::turing_latencies) ? turing_distance[p] : volta_distance[p];
 }
 
 struct Unit {
@@ -190,10 +190,10 @@ Producer producer_of(const isa::Instruction& in, const isa::Target& target) {
     case Mnemonic::UMOV:
     case Mnemonic::VOTEU: return p_uniform_move;
     case Mnemonic::CS2R: return isa::modifier(in, isa::ModifierKind::Wide) ? p_cs2r : p_alu;
-    case Mnemonic::R2UR: return target.sm >= 90 ? p_uniform : p_queued;  // sm_90: never carries a barrier
+    case Mnemonic::R2UR: return target.has(isa::Feature::r2ur_scoreboard) ? p_queued : p_uniform;  // sm_90: never carries a barrier
     default: break;
   }
-  if (unit.number == 4) return target.fp64_scoreboard ? p_queued : p_fp64;
+  if (unit.number == 4) return target.has(isa::Feature::fp64_scoreboard) ? p_queued : p_fp64;
   if (unit.number) return p_queued;
   return is_uniform_alu(in.mnemonic) ? p_uniform : p_alu;
 }
@@ -204,7 +204,7 @@ Role register_role(const isa::Instruction& in, const isa::Target& target, uint32
   const Unit unit = unit_of(in.mnemonic, volta);
   if (in.operands[k].kind == isa::OperandKind::address && in.operands[k].descriptor) return r_memory;
   if (in.mnemonic == Mnemonic::R2UR)
-    return target.sm == 75 ? r_memory : r_alu;  // reads as these do, whatever its result takes
+    return target.has(isa::Feature::turing_latencies) ? r_memory : r_alu;  // reads as these do, whatever its result takes
   switch (unit.number) {
     case 1: return volta || in.mnemonic != Mnemonic::ST ? r_memory : r_shared;
     case 6: return volta ? r_queued : r_shared;
@@ -286,12 +286,12 @@ uint32_t distance(Producer p, Role role, uint32_t row, const isa::Target& target
   if (predicate) {
     if (p == p_uniform_move) return role == r_guard ? 5 : 2;
     if (p == p_uniform) return role == r_guard ? 9 : role == r_predicate_uniform ? 4 : 6;
-    const bool double_result = p == p_fp64;
+    const bool double_result = p == p_fp64, turing = target.has(isa::Feature::turing_latencies);
     switch (role) {
-      case r_guard: return target.sm == 75 ? (p == p_half ? 14 : 12) : double_result ? 14 : 13;
+      case r_guard: return turing ? (p == p_half ? 14 : 12) : double_result ? 14 : 13;
       case r_predicate_fma: return double_result ? 6 : p == p_wide || p == p_fma ? 4 : 5;
       case r_predicate_alu:
-        if (target.sm == 75) return p == p_fma || p == p_wide ? 5 : p == p_half ? 6 : 4;
+        if (turing) return p == p_fma || p == p_wide ? 5 : p == p_half ? 6 : 4;
         return double_result ? 6 : 4;
       default: return double_result ? 6 : 4;
     }
@@ -322,18 +322,18 @@ void make_footprints(Program& program) {
     }
     const isa::Instruction& in = program.instructions[i];
     Footprint& f = program.footprints[i];
-    const bool turing = target.sm == 75;
+    const bool turing = target.has(isa::Feature::turing_latencies);
     // sm_75: QSPC keeps the order of accesses to shared memory, for which ptxas waits by its scoreboard.
     const Unit unit = unit_of(turing && in.mnemonic == Mnemonic::QSPC ? Mnemonic::LDS : in.mnemonic,
                               target.family == isa::Family::volta);
     f.control = in.control;
     f.producer = producer_of(in, target);
     // A generic atomic without a result register tells by its predicate whether it was done: ptxas announces that by the read scoreboard on sm_90.
-    if (target.sm >= 90 && (in.mnemonic == Mnemonic::ATOM || in.mnemonic == Mnemonic::ATOM_FLOAT) &&
+    if (target.has(isa::Feature::atomics_tell_by_read_scoreboard) && (in.mnemonic == Mnemonic::ATOM || in.mnemonic == Mnemonic::ATOM_FLOAT) &&
         in.operands[1].reg == isa::RZ && f.control.write_barrier > 5)
       f.control.write_barrier = f.control.read_barrier;
     f.unit = unit.number;
-    f.reads_in = (turing || target.sm >= 90) && (unit.number == 1 || unit.number == 2) ? ordered_memory : unit.number;
+    f.reads_in = target.has(isa::Feature::reads_in_order) && (unit.number == 1 || unit.number == 2) ? ordered_memory : unit.number;
     f.writes_behind = turing ? f.reads_in : f.unit;
     f.in_order = unit.in_order;
     f.late_sources = unit.late_sources && f.producer != p_fp64 && f.producer != p_uniform;
@@ -483,7 +483,7 @@ void before_issue(Warp& w, const Op& op, const Footprint& f, uint32_t mask, Swap
     // A counter that was raised in the cycle before still reads as free; not so to sm_75's DEPBAR (ptxas).
     const isa::Target& on = *w.launch->program->target;
     if (t.last_set[sb] > t.done[sb] && t.now - t.set_time[sb] < 2 && on.family == isa::Family::volta &&
-        (on.sm != 75 || (f.control.wait_mask >> sb & 1))) {
+        (!on.has(isa::Feature::turing_latencies) || (f.control.wait_mask >> sb & 1))) {
       hazard(fmt::format("waits for SB{} one cycle after it was set", sb));
       continue;
     }

@@ -294,12 +294,11 @@ namespace {
 // The driver reserves 1 KiB of a block's shared memory from sm_80 on: on sm_90 the first one. Where the part begins that cooperative groups use stands in
 // bank 0. Before sm_90 only kernels that read it have the memory here, behind their own, so that others' accesses beyond theirs are found.
 constexpr uint32_t reserved_shared = 0x400;
-uint32_t reserved_shared_offset(const isa::Target& t) { return t.sm >= 90 ? 0x6c : 0x124; }
 bool uses_reserved_shared(const Program& program, const isa::Target& t) {
-  if (t.sm < 80) return false;
+  if (!t.has(isa::Feature::reserves_shared)) return false;
   for (const isa::Instruction& in : program.instructions)
     for (const isa::Operand& o : in.operands)
-      if (o.kind == isa::OperandKind::constant && o.bank == 0 && o.value == reserved_shared_offset(t)) return true;
+      if (o.kind == isa::OperandKind::constant && o.bank == 0 && o.value == t.reserved_shared_offset) return true;
   return false;
 }
 
@@ -402,7 +401,7 @@ Result<Counters> Machine::launch(ModuleId id, std::string_view kernel, Dim3 grid
   if (uses_reserved_shared(*program, *target)) {
     const uint32_t at = target->shared_base ? 0 : static_cast<uint32_t>(shared);
     reserved = reserved_shared;
-    put(launch.banks[0], reserved_shared_offset(*target), at);
+    put(launch.banks[0], target->reserved_shared_offset, at);
     launch.shared_bytes = std::max(launch.shared_bytes, at + reserved);
   }
   if (target->family == isa::Family::volta) put(launch.banks[0], 0x114, reserved);  // which %total_smem_size leaves out

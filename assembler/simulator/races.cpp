@@ -225,7 +225,7 @@ std::vector<bool> relaxed_loads(const Program& program) {
     using K = isa::ModifierKind;
     if (load.mnemonic == Mnemonic::LD) {
       const K kind = program.target->family == isa::Family::pascal ? K::Cache : K::Order;
-      const uint8_t weaker = kind == K::Cache ? 2 : program.target->sm == 75 ? 7 : 4;  // the last that is not volatile
+      const uint8_t weaker = kind == K::Cache ? 2 : program.target->has(isa::Feature::orders_since_ampere) ? 4 : 7;  // the last that is not volatile
       relaxed[i] = isa::has_modifier(load.form, kind) && isa::modifier(load, kind) > weaker;
     }
     const isa::Operand* from = address(load);

@@ -203,7 +203,7 @@ bool select_atomic(Selector& s, Op& op) {
     return true;
   };
   const Mnemonic mnemonic = s.in->mnemonic;
-  const bool sm90 = s.target.sm >= 90;
+  const bool float_rows = s.target.has(isa::Feature::float_atomics);
   uint32_t space = 0;
   switch (mnemonic) {
     case Mnemonic::ATOM:
@@ -279,8 +279,8 @@ bool select_atomic(Selector& s, Op& op) {
   } else {
     constexpr Type before[] = {u32, s32, u64, f32_ftz, f16x2, s64, f64, f64},
                    since_90[] = {u32, s32, u64, s64, f64, f64, f64, f64};
-    if (code > (sm90 ? 3u : 6u)) return s.unsupported("this type of an atomic operation");
-    type = (sm90 ? since_90 : before)[code];
+    if (code > (float_rows ? 3u : 6u)) return s.unsupported("this type of an atomic operation");
+    type = (float_rows ? since_90 : before)[code];
     if ((type == f32_ftz || type == f16x2 || type == f64) && operation != add)
       return s.unsupported("this float operation");
   }

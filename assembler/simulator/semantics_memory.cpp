@@ -536,7 +536,7 @@ Status qspc(Warp& w, const Op& op, uint32_t mask) {
 bool is_of_multiprocessor(const Selector& s) {
   if (!s.volta() || !isa::has_modifier(s.in->form, ModifierKind::Order)) return false;
   const uint32_t order = s.modifier(ModifierKind::Order);
-  return s.target.sm == 75 ? order < 10 : order < 6;
+  return s.target.has(isa::Feature::orders_since_ampere) ? order < 6 : order < 10;
 }
 
 bool select_memory(Selector& s, Op& op) {

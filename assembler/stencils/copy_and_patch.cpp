@@ -970,7 +970,7 @@ struct Patcher {
   Result<void> leave(const FlowBlock& b, uint32_t at) {
     for (RegionId r : b.opens) {
       crs |= volta;
-      if (t.clears_barriers) {
+      if (t.has(isa::Feature::clears_barriers)) {
         isa::Instruction clear = branch_of(StencilCache::Branch::clear, isa::PT, false);
         name_barrier(clear, barrier(r));
         const auto place = static_cast<uint32_t>(words.size());
