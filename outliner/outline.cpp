@@ -78,6 +78,7 @@ struct Rewriter {
   std::map<LiteralId, VariableId> hoisted;
   KernelScratch scratch;
   uint32_t kernels = 0;
+  bool asks = false;  // a statement so far does
 
   hir::Program& program() { return out.program; }
   static void take(std::vector<bool>& taken, NameId name) {
@@ -98,6 +99,21 @@ struct Rewriter {
     }
   }
 };
+
+// Does the operator ask the device for counts to go on? Runs foresee these.
+bool asks(const hir::Program& program, const Expression& e) {
+  const auto is_asking = [](const hir::FunctionRef& f) {
+    if (f.kind != hir::FunctionRef::builtin) return false;
+    const hir::Operator operation = hir::row(f.builtin_id).operation;
+    return operation == hir::Operator::order || operation == hir::Operator::group || operation == hir::Operator::unique;
+  };
+  return e.kind == Expression::call &&
+         (is_asking(e.callee) || std::ranges::any_of(e.operands, [&](const Operand& o) {
+            if (o.kind != Operand::literal) return false;
+            const auto* functions = std::get_if<std::vector<hir::FunctionRef>>(&program.literals[o.literal_id()].values);
+            return functions && std::ranges::any_of(*functions, is_asking);
+          }));
+}
 
 // One block while it is rewritten.
 struct BlockState {
@@ -317,6 +333,7 @@ void build_kernel(Rewriter& r, BlockState& b, const Group& group, KernelState& k
   for (VariableId v : k.written)
     if (k.escaping[v]) k.results.push_back(v);
 
+  k.kernel.looks = r.asks;
   k.kernel.geometry = shapes[group.geometry].size;
   k.kernel.list = shapes[group.geometry].kind == Shape::list;
   k.kernel.geometry_variable = none<VariableId>();
@@ -445,7 +462,10 @@ void emit_host(Rewriter& r, BlockState& b, const Node& node) {
   if (node.unused) return;
   r.out.assumes_on_host |= r.shapes.statements[node.statement].assumed != 0;
   Statement s = r.original.statements[node.statement];
-  if (!is_none(s.value)) s.value = copy_expression(r.original, r.host, s.value);
+  if (!is_none(s.value)) {
+    r.asks |= asks(r.program(), r.original.expressions[innermost(r.original, s.value)]);
+    s.value = copy_expression(r.original, r.host, s.value);
+  }
   switch (s.kind) {
     case Statement::assign:
       for (Target& t : s.targets) {

@@ -87,6 +87,7 @@ struct Kernel {
   bool list = false;  // list geometry: geometry_variable is a list parameter
   bool assumes =
       false;  // that parameters of one size are equally long is not proven for all: to be compared before a launch
+  bool looks = false;  // an operator before it may have gone on with a count that a run foresaw: to be passed by where that is wrong
   hir::VariableId
       geometry_variable{};  // a vector parameter (or, for none, none) whose length is the geometry at run time
   IdVector<hir::VariableId, ShapeId> shapes;  // of every variable of the kernel

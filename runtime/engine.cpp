@@ -548,7 +548,7 @@ Result<std::vector<Value>> Engine::run_whole(Plan& plan, Timings& timings, std::
     return run_whole(*p.instead, timings, printed, kernels, fallbacks, texts_walked);
   }
   const bool is_unlimited = state_->memory.limit() == UINT64_MAX;  // under a limit pages of other sizes would be in the way
-  const uint64_t evictions = state_->evictions;
+  const uint64_t evictions = state_->evictions, kept = state_->kept.allocations();
   state_->kept.keep_pages(!p.options.cache && is_unlimited);
   const size_t printed_before = printed ? printed->size() : 0;
   if (!p.whole_program.empty()) {
@@ -591,6 +591,7 @@ Result<std::vector<Value>> Engine::run_whole(Plan& plan, Timings& timings, std::
     }
     unsure = p.take_unsure();
     full = p.take_full();
+    if (wrong && kept != state_->kept.allocations()) state_->drop_cache();  // kernels that did nothing were to fill it
     if (wrong) {  // and so is what it says of joins and groups
       repeats.clear(), unfit.clear(), apart.clear();
       unsure = false, full = true;

@@ -101,12 +101,14 @@ class Memory {
   virtual Result<Address> temporary(uint64_t bytes) = 0;      // until the operator returns; contents undefined
   virtual Result<Address> result(uint64_t bytes) = 0;         // belongs to the operator's result; contents undefined
   virtual Result<device::Mapped> mapped(uint64_t bytes) = 0;  // for sizes and flags, until the operator returns; zeroed
-  // What kernels will have written to `found`, which `mapped` gave, where an earlier run of the same operator on the same vectors tells it, and whoever
-  // tells it makes sure of it later; null: wait for it. `what` names the operator's question.
+  // What kernels will write to `found`, which `mapped` gave, where an earlier run of the same operator on the same vectors tells it; null: wait for it.
+  // Where they write something else, all later kernels do nothing (Operators::differs), and whoever told it notices. `what` names the question.
   virtual const uint64_t* foreseen([[maybe_unused]] std::string_view what, [[maybe_unused]] const device::Mapped& found,
                                    [[maybe_unused]] size_t words) {
     return nullptr;
   }
+  // The device was waited for. An error ends the operator: what it went on with was not so.
+  virtual Result<void> waited() { return {}; }
   // What `result` gave belongs to none after all, once the work so far is done. It may stay until the operator returns.
   virtual void give_back(Address) {}
   // The most bytes that are taken where fewer may turn out to be needed. What might be longer is counted first.
@@ -346,8 +348,11 @@ class Operators {
   Result<Relation> intersect(const Relation& left, const Relation& right, Memory& memory);
   Result<Relation> subtract(const Relation& left, const Relation& right, Memory& memory);
 
-  // After an error, which may have come between two launches of an operator: what they keep zero is made so again.
+  // After an error, which may have come between two launches of an operator, or a wrong answer: what they keep zero is made so again.
   void recover();
+  // Of a u32 in device memory, which kernels set where they find another answer than was foreseen (Memory::foreseen). All kernels of the operators do
+  // nothing then, until recover().
+  Result<Address> differs();
 
   // Launches since the last call; marks are recorded only while `measure` is on.
   void measure(bool on);

@@ -36,7 +36,7 @@ void find_cell(Builder& b, Reg<U64> offsets, Reg<U64> position, Reg<U32> low, Re
 }
 
 uint32_t build_cells_numbers(ptx::Module& module, std::string_view name, bool wide) {
-  Builder b(module, std::string(name));
+  KernelBuilder b(module, name);
   b.set_block_size(block_threads);
   const Parameter offsets_at = b.parameter<U64>("offsets");
   const Parameter cells_at = b.parameter<U64>("cells"), cells_slot = b.parameter<U64>("cells_slot");
@@ -85,7 +85,7 @@ constexpr int64_t cells_before_at = 8, cells_sums_at = 16;  // in shared memory,
 
 // single: there is one tile, and nothing to look back to.
 uint32_t build_offsets(ptx::Module& module, std::string_view name, Type type, bool single) {
-  Builder b(module, std::string(name));
+  KernelBuilder b(module, name);
   b.set_block_size(block_threads);
   const Parameter lengths_at = b.parameter<U64>("lengths"), n_at = b.parameter<U64>("n");
   const Parameter slot_at = b.parameter<U64>("slot"), tiles_at = b.parameter<U64>("tiles");
@@ -181,7 +181,7 @@ Result<Vector> cell_numbers(Library& library, const Vector& lengths, const Vecto
   Vector out{.capacity = like ? like->capacity : 0};
   if (!like) {  // how many elements there are
     uint64_t cells = lengths.capacity;
-    RETURN_IF_ERROR(library.device().synchronize());
+    RETURN_IF_ERROR(library.wait(memory));
     if (lengths.size_slot)
       RETURN_IF_ERROR(library.device().copy_to_host(&cells, lengths.size_slot, 8));
     RETURN_IF_ERROR(library.device().copy_to_host(&out.capacity, offsets.data + 8 * cells, 8));

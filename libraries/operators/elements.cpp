@@ -15,7 +15,7 @@ constexpr uint32_t threads_per_block = 256;
 // for element `i`.
 template <class Body>
 uint32_t build_map(ptx::Module& module, std::string_view name, bool with_table, Body&& body) {
-  Builder b(module, std::string(name));
+  KernelBuilder b(module, name);
   b.set_block_size(threads_per_block);
   const Param in_at = b.parameter<U64>("in"), capacity_at = b.parameter<U64>("capacity"),
               slot_at = b.parameter<U64>("slot"), out_at = b.parameter<U64>("out"),

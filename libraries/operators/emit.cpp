@@ -2,6 +2,22 @@
 
 namespace rndn::operators {
 
+Answer answer_parameters(Builder& b, size_t words) {
+  Answer answer{.found = b.parameter<U64>("found"), .differs = b.parameter<U64>("found_differs"), .foreseen = {}};
+  for (size_t k = 0; k < words; ++k) answer.foreseen.push_back(b.parameter<U64>("foreseen" + std::to_string(k)));
+  return answer;
+}
+
+void tell(Builder& b, const Answer& answer, size_t k, Condition when, Reg<U64> word) {
+  store_if<U64>(b, when, Space::global, At(b.ld_param(answer.found), static_cast<int64_t>(8 * k)), word);
+  compare_told(b, answer, when, word, b.ld_param(answer.foreseen[k]));
+}
+
+void compare_told(Builder& b, const Answer& answer, Condition when, Reg<U64> word, Reg<U64> foreseen) {
+  Reg<Pred> is_other = b.setp(Is::ne, ptx::Combine::and_, word, foreseen, when);
+  store_if<U32>(b, is_other, Space::global, At(b.ld_param(answer.differs)), 1u);
+}
+
 Reg<U32> take_ticket(Builder& b, const Thread& t, Reg<U64> counter, Reg<U32> tiles, At shared) {
   Reg<Pred> thread0 = b.setp(Is::eq, t.tid, 0u);
   const ptx::LabelId taken = b.label();

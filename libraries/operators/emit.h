@@ -31,6 +31,28 @@ using Param = ptx::ParameterOf<U64>;
 
 inline constexpr ptx::Access volatile_access{.semantics = ptx::Semantics::volatile_};
 
+// Every kernel of the library. It does nothing once an answer that was foreseen has turned out to be another one (Question): sizes that rest on it may
+// be those of other vectors. The word is written by no kernel that some of its blocks, or warps before a barrier, have yet to read it in.
+class KernelBuilder : public Builder {
+ public:
+  KernelBuilder(ptx::Module& module, std::string_view name) : Builder(module, std::string(name)) {
+    const Param differs = parameter<U64>("differs");
+    Reg<U32> is_wrong = ld<U32>(Space::global, At(ld_param(differs)));
+    when(setp(Is::ne, is_wrong, 0u)).ret();
+  }
+};
+
+// The parameters of what `add` gives a kernel of a Question.
+struct Answer {
+  Param found, differs;
+  std::vector<Param> foreseen;
+};
+Answer answer_parameters(Builder& b, size_t words);
+// Where that holds: word k of the answer, and that it is another one than was foreseen. Behind the kernel's last barrier.
+void tell(Builder& b, const Answer& answer, size_t k, Condition when, Reg<U64> word);
+// The second half of that, of a word that was foreseen so.
+void compare_told(Builder& b, const Answer& answer, Condition when, Reg<U64> word, Reg<U64> foreseen);
+
 // Guarded accesses. A guard holds for the next instruction that is written, so addresses must exist before it is set.
 template <class T>
 void store_if(Builder& b, Condition when, Space space, At at, ptx::Source<ptx::RegisterTag<T>> value,

@@ -62,7 +62,7 @@ ExactRange exact_range_of(Builder& b, Param offsets_at, Param n_at, Reg<U64> cel
 }
 
 uint32_t build_deposit(ptx::Module& module, std::string_view name, Type type) {
-  Builder b(module, std::string(name));
+  KernelBuilder b(module, name);
   Param p_data = b.parameter<U64>("data"), p_offsets = b.parameter<U64>("offsets"),
         p_n = b.parameter<U64>("n"), p_first = b.parameter<U64>("first"),
         p_parts = b.parameter<U64>("parts"), p_pieces = b.parameter<U64>("pieces"),
@@ -151,7 +151,7 @@ Reg<F64> power_of_2(Builder& b, Reg<S32> k) {
 }
 
 uint32_t build_round(ptx::Module& module, std::string_view name, bool average, Type result) {
-  Builder b(module, std::string(name));
+  KernelBuilder b(module, name);
   Param p_offsets = b.parameter<U64>("offsets"), p_n = b.parameter<U64>("n"),
         p_first = b.parameter<U64>("first"), p_cells = b.parameter<U64>("cells"),
         p_parts = b.parameter<U64>("parts"), p_bins = b.parameter<U64>("bins"),

@@ -35,9 +35,9 @@ void note(Builder& b, Reg<T> s, Reg<T> high, Reg<T> low, Reg<T> set, Reg<T> clea
 }
 
 uint32_t build_bounds(ptx::Module& module, std::string_view name, std::span<const Source> sources) {
-  Builder b(module, std::string(name));
-  Param p_n = b.parameter<U64>("n"), p_slot = b.parameter<U64>("slot"), p_scratch = b.parameter<U64>("scratch"),
-        p_out = b.parameter<U64>("out");
+  KernelBuilder b(module, name);
+  Param p_n = b.parameter<U64>("n"), p_slot = b.parameter<U64>("slot"), p_scratch = b.parameter<U64>("scratch");
+  const Answer answer = answer_parameters(b, 1 + 4 * sources.size());
   std::vector<PartCode> parts;
   for (size_t k = 0; k < sources.size(); ++k) parts.push_back(declare_part(b, sources[k], static_cast<uint32_t>(k)));
   b.set_block_size(bounds_block);
@@ -133,16 +133,21 @@ uint32_t build_bounds(ptx::Module& module, std::string_view name, std::span<cons
   Reg<U32> ticket = b.ld<U32>(Space::shared, At(shared, ticket_at));
   b.when(b.setp(Is::ne, ticket, b.sub(nctaid, 1u))).bra_uni(leave);
   b.membar(ptx::Scope::gpu);
-  Reg<U64> out = b.ld_param(p_out);
   if (figures > 0) {
     Reg<Pred> mine = b.setp(Is::lt, t.tid, figures);
     Reg<U64> at = element_address(b, words, t.tid, 8);
     Reg<U64> x = b.constant<U64>(0);
     load_if<U64>(b, mine, Space::global, At(at), x, volatile_access);
-    store_if<U64>(b, mine, Space::global, At(element_address(b, out, t.tid, 8), 8), x);
+    store_if<U64>(b, mine, Space::global, At(element_address(b, b.ld_param(answer.found), t.tid, 8), 8), x);
     store_if<U64>(b, mine, Space::global, At(at), 0);
+    Reg<U64> foreseen = b.constant<U64>(0);
+    for (uint32_t f = 0; f < figures; ++f) {
+      Reg<U64> word = b.ld_param(answer.foreseen[1 + f]);
+      b.when(b.setp(Is::eq, t.tid, f)).mov(word, foreseen);
+    }
+    compare_told(b, answer, mine, x, foreseen);
   }
-  store_if<U64>(b, thread0, Space::global, At(out), n);
+  tell(b, answer, 0, thread0, n);
   store_if<U32>(b, thread0, Space::global, At(b.ld_param(p_scratch)), 0u);
   b.bind(leave);
   b.ret();
@@ -224,14 +229,15 @@ Result<uint64_t> find_bounds(Library& library, const Rows& rows, std::vector<Par
   if (n == 0) return n;
   if (!rows.size_slot && unknown.empty()) return n;
   const size_t batches = std::max<size_t>(1, (unknown.size() + bounds_parts - 1) / bounds_parts);
-  ASSIGN_OR_RETURN(device::Mapped mapped, memory.mapped(8 * (batches + 4 * unknown.size())));
+  ASSIGN_OR_RETURN(const Question question, library.ask("bounds", batches + 4 * unknown.size(), memory));
   ASSIGN_OR_RETURN(Address scratch, library.zeroed());
-  Address out = mapped.address;
+  size_t word = 0;
   for (size_t batch = 0; batch < batches; ++batch) {
     const size_t first = batch * bounds_parts, count = std::min<size_t>(bounds_parts, unknown.size() - first);
     std::vector<Source> sources;
     Arguments a;
-    a.add(rows.capacity).add(rows.size_slot).add(scratch).add(out);
+    a.add(rows.capacity).add(rows.size_slot).add(scratch);
+    add(a, question, word, 1 + 4 * count);
     uint64_t bytes = 0;
     for (size_t k = 0; k < count; ++k) {
       const Part& p = *unknown[first + k];
@@ -243,9 +249,9 @@ Result<uint64_t> find_bounds(Library& library, const Rows& rows, std::vector<Par
     const uint64_t tile = bounds_block * bounds_unroll;
     const uint32_t grid = count ? library.grid(*kernel, (rows.capacity + tile - 1) / tile) : 1;
     RETURN_IF_ERROR(library.launch(*kernel, grid, a, rows.capacity * bytes));
-    out += 8 * (1 + 4 * count);
+    word += 1 + 4 * count;
   }
-  ASSIGN_OR_RETURN(const uint64_t* found, library.learn("bounds", mapped, batches + 4 * unknown.size(), memory));
+  ASSIGN_OR_RETURN(const uint64_t* found, library.learn(question, memory));
   n = found[0];
   RETURN_IF_ERROR(check_rows({n, 0}));
   for (size_t k = 0; k < unknown.size(); ++k) {

@@ -45,19 +45,46 @@ Result<const Kernel*> Library::kernel(std::string_view name, const Build& build)
   return &kernels_.emplace(std::string(name), std::move(made)).first->second;
 }
 
-Result<const uint64_t*> Library::learn(std::string_view what, const device::Mapped& found, size_t words, Memory& memory) {
-  if (const uint64_t* known = memory.foreseen(what, found, words)) return known;
+// Behind the counters: what Operators::differs says, and a word that kernels write and none reads.
+static constexpr uint64_t differs_at = Library::zeroed_bytes, unread_at = differs_at + 8, all_zeroed_bytes = unread_at + 8;
+
+Result<Question> Library::ask(std::string_view what, size_t words, Memory& memory) {
+  Question question{.words = words};
+  ASSIGN_OR_RETURN(question.found, memory.mapped(8 * words));
+  question.foreseen = memory.foreseen(what, question.found, words);
+  ASSIGN_OR_RETURN(const Address zeros, zeroed());
+  question.differs = zeros + (question.foreseen ? differs_at : unread_at);
+  return question;
+}
+
+void add(Arguments& a, const Question& question, size_t first, size_t count) {
+  a.add(question.found.address + 8 * first).add(question.differs);
+  for (size_t k = first; k < first + count; ++k) a.add(question.foreseen ? question.foreseen[k] : 0);
+}
+
+Result<const uint64_t*> Library::learn(const Question& question, Memory& memory) {
+  if (question.foreseen) return question.foreseen;
+  RETURN_IF_ERROR(wait(memory));
+  return static_cast<const uint64_t*>(question.found.host);
+}
+
+Result<void> Library::wait(Memory& memory) {
   RETURN_IF_ERROR(device_.synchronize());
-  return static_cast<const uint64_t*>(found.host);
+  return memory.waited();
 }
 
 Result<Address> Library::zeroed() {
   if (!zeroed_) {
-    ASSIGN_OR_RETURN(zeroed_, device_.allocate(zeroed_bytes));
+    ASSIGN_OR_RETURN(zeroed_, device_.allocate(all_zeroed_bytes));
   }
-  if (!is_zero_) RETURN_IF_ERROR(device_.fill(zeroed_, 0, zeroed_bytes));
+  if (!is_zero_) RETURN_IF_ERROR(device_.fill(zeroed_, 0, all_zeroed_bytes));
   is_zero_ = true;
   return zeroed_;
+}
+
+Result<Address> Library::differs() {
+  ASSIGN_OR_RETURN(const Address zeros, zeroed());
+  return zeros + differs_at;
 }
 
 Result<Address> Library::kept(std::span<const std::byte> bytes) {
@@ -86,11 +113,14 @@ Result<void> Library::launch(const Kernel& kernel, uint32_t grid, const Argument
                 .registers = kernel.info.registers,
                 .shared_bytes = kernel.info.shared_bytes + dynamic_shared,
                 .is_late = std::exchange(known->second.is_late, false)};
+  std::vector<uint64_t> words{0};
+  ASSIGN_OR_RETURN(words[0], differs());
+  words.insert(words.end(), arguments.words.begin(), arguments.words.end());
   if (measure) {
     ASSIGN_OR_RETURN(report.first_mark, device_.record_mark());
   }
   auto queued = device_.launch(kernel.handle, {grid, 1, 1}, {kernel.block_size, 1, 1}, dynamic_shared,
-                               std::as_bytes(std::span(arguments.words)));
+                               std::as_bytes(std::span(words)));
   if (!queued) {  // on the simulator a fault of a kernel is known at once, and the kernel is ours
     Error e = queued.error();
     if (e.cause == Cause::cancelled) return e;

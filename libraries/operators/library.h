@@ -39,6 +39,16 @@ struct Arguments {
   }
 };
 
+// What an operator asks the device to go on. Kernels write the answer, and where it was foreseen and is another one, that it is.
+struct Question {
+  device::Mapped found;
+  size_t words = 0;
+  const uint64_t* foreseen = nullptr;  // null: it is waited for
+  Address differs = 0;                 // of a u32 that kernels set then
+};
+// For answer_parameters: of `count` words from the first on.
+void add(Arguments& a, const Question& question, size_t first, size_t count);
+
 // For an operator that another calls: what is a result of the one is temporary for the other.
 class Scratch final : public Memory {
  public:
@@ -50,6 +60,7 @@ class Scratch final : public Memory {
   const uint64_t* foreseen(std::string_view what, const device::Mapped& found, size_t words) override {
     return memory_.foreseen(what, found, words);
   }
+  Result<void> waited() override { return memory_.waited(); }
 
  private:
   Memory& memory_;
@@ -79,11 +90,16 @@ class Library {
   uint32_t grid(const Kernel& kernel, uint64_t tiles) const;
   Result<void> launch(const Kernel& kernel, uint32_t grid, const Arguments& arguments, uint64_t floor_bytes = 0,
                       uint32_t dynamic_shared = 0);
-  // What kernels write to `found`: foreseen, or waited for.
-  Result<const uint64_t*> learn(std::string_view what, const device::Mapped& found, size_t words, Memory& memory);
+  // `what` names the question. Kernels that are launched from now on may answer.
+  Result<Question> ask(std::string_view what, size_t words, Memory& memory);
+  // The answer of kernels that are launched: foreseen, or waited for.
+  Result<const uint64_t*> learn(const Question& question, Memory& memory);
+  Result<void> wait(Memory& memory);
   // zeroed_bytes of device memory that are zero, for counters: every kernel that uses them leaves them so.
   static constexpr uint64_t zeroed_bytes = 64 << 10;
   Result<Address> zeroed();
+  // Operators::differs
+  Result<Address> differs();
   // Device memory that holds these bytes, sent when they are first asked for, as long as the library lives; 0: there is no room for more.
   static constexpr uint64_t kept_bytes = 64 << 10;
   Result<Address> kept(std::span<const std::byte> bytes);

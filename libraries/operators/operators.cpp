@@ -234,6 +234,7 @@ Result<Relation> Operators::subtract(const Relation& left, const Relation& right
 }
 
 void Operators::recover() { state_->library.zero_again(); }
+Result<Address> Operators::differs() { return state_->library.differs(); }
 void Operators::measure(bool on) { state_->library.measure = on; }
 std::vector<Launch> Operators::take_launches() { return std::exchange(state_->library.launches, {}); }
 

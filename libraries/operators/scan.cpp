@@ -170,7 +170,7 @@ void scan_ranges(Builder& b, const Shape& shape) {
 
 Library::Row scan_kernel(const Shape& shape) {
   return {shape.name(), [shape](ptx::Module& module, std::string_view name) {
-            Builder b(module, std::string(name));
+            KernelBuilder b(module, name);
             with_held(shape.held, [&]<class T>() { scan_ranges<T>(b, shape); });
             b.finish();
             return block_threads;

@@ -41,6 +41,7 @@ enum class ParameterRole : uint8_t {
   sink,    // u64: word `part` of KernelCode::sinks[ordinal] (SinkWord)
   scratch,  // u64: address of scratch_bytes(kernel, elements, grid) bytes, 256-byte aligned. All zero before the first launch; the
   // kernel leaves all of it zero again, so launches repeat without a memset and kernels may share it
+  differs,  // u64: address of a u32: where it is not 0, the kernel does nothing (outliner::Kernel::looks)
   sum_flags,  // u64: address of the flags of sums of floats (ptx/sums/exact_sum.h)
   error,  // u64: address of the error word (docs/decisions.md, 18), see ErrorWord: 0 = none. Of several errors the largest stays
 };

@@ -389,7 +389,7 @@ struct Emitter {
   std::optional<Test> test;        // none: no tile is skipped
   std::vector<TileBounds> bounds;  // that it reads
   FlatMap<std::pair<Rep, int64_t>, RegisterId> constants;  // in registers since the prologue
-  ptx::ParameterOf<U64> scratch{}, error{}, sum_flags{};
+  ptx::ParameterOf<U64> scratch{}, error{}, sum_flags{}, differs{};
   bool has_scratch = false, has_error = false;
   Reg<Pred> huge;                   // sums::note_huge; not valid: no sums of floats
   Reg<Pred> no_parts;               // sums::note_large, note_rest, of what sinks add; not valid: no parts

@@ -363,7 +363,7 @@ void declare_parameters(Emitter& e, std::vector<std::pair<ptx::ParameterOf<U64>,
     name.append(digits.data(), std::to_chars(digits.begin(), digits.end(), ordinal).ptr);
     return e.b.parameter<U64>(std::move(name));
   };
-  size_t most = 3 * (e.function.parameters.size() + e.outputs.size()) + 3;
+  size_t most = 3 * (e.function.parameters.size() + e.outputs.size()) + 4;
   for (const Lookup& lookup : e.lookups) most += word_count(lookup);
   for (const Sink& s : e.sinks) most += s.word_count();
   e.b.function().parameters.reserve(most);
@@ -413,6 +413,7 @@ void declare_parameters(Emitter& e, std::vector<std::pair<ptx::ParameterOf<U64>,
   if (keeps_state) e.scratch = declare(ParameterRole::scratch, 0, BasicType::i64, "scratch");
   if (sums_floats(e) || sums_parts(e)) e.sum_flags = declare(ParameterRole::sum_flags, 0, BasicType::i64, "sum_flags");
   if (fails) e.error = declare(ParameterRole::error, 0, BasicType::i64, "error");
+  if (e.kernel.looks) e.differs = declare(ParameterRole::differs, 0, BasicType::i64, "differs");
   e.has_scratch = keeps_state;
   e.has_error = fails;
 }
@@ -929,6 +930,12 @@ Result<KernelCode> generate_kernel(const outliner::Outlined& outlined, uint32_t 
       return input_error("the geometry of `{}` is neither constant nor that of a parameter", code.name);
     e.n = b.constant<U64>(static_cast<uint64_t>(size.value));
   }
+  // What other kernels have made is read behind this only, but for sizes and single elements, of which addresses are known: they come together.
+  const Reg<U32> differs = kernel.looks ? b.ld<U32>(Space::global, Address(b.ld_param(e.differs))) : Reg<U32>();
+  const auto pass_by = [&] {
+    if (kernel.looks) b.when(b.setp(Compare::ne, differs, 0u)).ret();
+  };
+  if (kernel.list) pass_by();
   for (uint32_t k = 0; k < function.parameters.size(); ++k) {
     const VariableId v = function.parameters[k];
     if (v == kernel.geometry_variable) {
@@ -949,6 +956,7 @@ Result<KernelCode> generate_kernel(const outliner::Outlined& outlined, uint32_t 
     for (Input& in : e.inputs)
       if (in.variable == v) in.data = data[k].first;
   }
+  if (!kernel.list) pass_by();
   for (Lookup& lookup : e.lookups) lookup.load(b);
   prepare_constants(e);
   for (const Step& s : e.steps) {

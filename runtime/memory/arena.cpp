@@ -122,6 +122,7 @@ Result<BufferPtr> Arena::allocate(uint64_t bytes) {
     buffer->used_before = offset < page.used;
     page.used = std::max(page.used, offset + bytes);
     in_use_ += bytes;
+    ++allocations_;
     return buffer;
   };
   for (size_t p = singly_ ? pages_.size() : 0; p < pages_.size(); ++p)

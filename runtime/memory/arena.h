@@ -83,6 +83,7 @@ class Arena {
   Result<BufferPtr> send(const void* from, uint64_t bytes);
   Result<void> arrive(Buffer& buffer);
   uint64_t in_use() const { return in_use_; }                 // bytes of buffers that are out
+  uint64_t allocations() const { return allocations_; }       // so far
   uint64_t unused() const { return pages_bytes_ - in_use_; }  // bytes of the pages that no buffer has
   // From now on the driver allocates each buffer and takes it back (what pages save), or no longer.
   void allocate_singly(bool singly) { singly_ = singly; }
@@ -108,7 +109,7 @@ class Arena {
   Options options_;
   bool singly_ = false;
   std::vector<Page> pages_;
-  uint64_t in_use_ = 0, pages_bytes_ = 0;
+  uint64_t in_use_ = 0, pages_bytes_ = 0, allocations_ = 0;
 };
 
 }  // namespace rndn::runtime

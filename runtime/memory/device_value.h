@@ -72,7 +72,7 @@ struct Item {
   };
   std::vector<Piece> pieces;  // text: what sub_string made of it
 
-  uint32_t result_slot = UINT32_MAX;  // of the plan, of a vector that a kernel made for the host alone, but not in mapped memory
+  uint32_t result_slot = UINT32_MAX;  // of the plan, of a vector that a kernel made for the host alone: in mapped memory only where it was short in the run before
 
   // How long the item lives: its memory comes from an arena that lives as long.
   enum Lifetime : uint8_t { of_run, of_plan, of_engine } lifetime = of_run;

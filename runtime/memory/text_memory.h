@@ -21,6 +21,7 @@ class Kept final : public operators::Memory {
   }
   Result<device::Mapped> mapped(uint64_t bytes) override { return tools_.memory->mapped(bytes); }
   uint64_t most_unknown() const override { return tools_.memory->most_unknown(); }
+  Result<void> waited() override { return tools_.memory->waited(); }
   BufferPtr at(device::Address address) const {
     for (const BufferPtr& b : results_)
       if (b->address == address) return b;

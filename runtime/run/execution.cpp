@@ -15,7 +15,8 @@ using hir::BasicType;
 using reference::Value;
 
 Run::Run(Engine::State& engine, Engine::Plan::State& plan, Timings& timings, std::string* printed)
-    : engine_(engine),
+    : foreseeing_(engine, plan),
+      engine_(engine),
       plan_(plan),
       device_(engine.device),
       timings_(timings),
@@ -50,8 +51,12 @@ Result<std::vector<Value>> Run::execute_once() {
     clock_ns_ = timings_.now();
   }
   retry_bounds();
-  foresees_ = may_foresee();
-  if (plan_.replay && plan_.replay->evictions == engine_.evictions) return replay();
+  foreseeing_.start(runs_on_device());
+  if (plan_.replay && plan_.replay->evictions == engine_.evictions) {
+    ASSIGN_OR_RETURN(std::optional<std::vector<Value>> results, replay());
+    if (results) return *std::move(results);
+    foreseeing_.start(runs_on_device());
+  }
   plan_.drop_replay();
   if (may_record()) {
     recording_ = device_.begin_graph().ok();
@@ -73,10 +78,7 @@ Result<std::vector<Value>> Run::execute_once() {
   fallbacks_.clear();
   held_.clear();
   held_domains_.clear();
-  told_.clear();
-  columns_.clear();
-  mapped_room_ = 0;
-  foresees_ = may_foresee();
+  foreseeing_.start(runs_on_device());
   failed_at_.clear();
   pending_ = false;
   return steps();
@@ -96,53 +98,6 @@ bool Run::runs_on_device() const {
                       [](const Step& s) { return s.kind == Step::call || s.kind == Step::interpret; });
 }
 
-// --- Foreseeing ---
-
-// Under a limit the counts of kernels decide how much memory there is for what they write, which no later look can mend. Columns that were sent again
-// may have other elements.
-bool Run::may_foresee() const {
-  return plan_.foresees && engine_.memory.limit() == UINT64_MAX && plan_.answers.evictions == engine_.evictions &&
-         plan_.options.cache && plan_.same_answers >= runs_that_agree && runs_on_device();
-}
-
-// The answer of the runs before; null: it is waited for. A run that asks something else, or reads another column, waits from there on.
-const uint64_t* Run::answer(std::string_view question, const device::Mapped& found, size_t words) {
-  const auto at = std::find_if(until_wait_.rbegin(), until_wait_.rend(), [&](const BufferPtr& b) { return b->host == found.host; });
-  CHECK(at != until_wait_.rend(), "an operator asks where it has no memory");
-  const size_t k = told_.size();
-  const std::vector<Answers::Answer>& all = plan_.answers.all;
-  foresees_ = foresees_ && k < all.size() && all[k].step == step_ && all[k].question == question && all[k].words.size() == words;
-  told_.push_back({step_, question, words, *at, foresees_});
-  if (recording_) held_.push_back(*at);
-  return foresees_ ? all[k].words.data() : nullptr;
-}
-
-void Run::note_column(const std::shared_ptr<const data::Column>& column) {
-  const size_t k = columns_.size();
-  columns_.push_back(column);
-  foresees_ = foresees_ && k < plan_.answers.columns.size() && plan_.answers.columns[k].lock() == column;
-}
-
-bool Run::was_wrong(bool ended_well) {
-  Answers now{.all = {}, .columns = std::move(columns_), .evictions = engine_.evictions};
-  bool wrong = false;
-  for (size_t k = 0; k < told_.size(); ++k) {
-    const auto* words = static_cast<const uint64_t*>(told_[k].at->host);
-    now.all.push_back({told_[k].step, told_[k].question, {words, words + told_[k].words}});
-    wrong |= told_[k].foreseen && now.all[k] != plan_.answers.all[k];
-  }
-  if (wrong) {
-    plan_.foresees = plan_.quiet = false;
-  } else if (ended_well && !is_replay_) {
-    const auto is_same = [](const auto& a, const auto& b) { return !a.owner_before(b) && !b.owner_before(a); };
-    const bool same = now.evictions == plan_.answers.evictions && now.all == plan_.answers.all &&
-                      std::ranges::equal(now.columns, plan_.answers.columns, is_same);
-    plan_.same_answers = same ? plan_.same_answers + 1 : 1;
-    plan_.answers = std::move(now);
-  }
-  return wrong;
-}
-
 namespace {
 ItemPtr clone(const ItemPtr& v) {
   auto made = std::make_shared<Item>(*v);
@@ -160,30 +115,38 @@ Result<void> Run::end_recording(std::span<const ItemPtr> results) {
   made.held_domains = std::move(held_domains_);
   made.launched = launched_;
   made.library_launched = library_launched_;
-  made.told = told_;
+  made.told = foreseeing_.told();
   made.evictions = engine_.evictions;
   plan_.replay = std::move(made);
   return device_.launch_graph(plan_.replay->graph);
 }
 
-Result<std::vector<Value>> Run::replay() {
+// None: a column is another one than it was.
+Result<std::optional<std::vector<Value>>> Run::replay() {
   const Replay& r = *plan_.replay;
   launched_ = r.launched;
   library_launched_ = r.library_launched;
-  told_ = r.told;
-  is_replay_ = true;
-  for (const Told& told : told_) std::memset(told.at->host, 0, 8 * told.words);
-  for (const Launched& l : launched_) ++l.state->report.launches;
+  foreseeing_.replay(r.told);
   pending_ = true;
   {
     auto scope = timings_.measure(device_.info().is_simulator ? Phase::kernels : Phase::overhead, "graph");
     RETURN_IF_ERROR(device_.launch_graph(r.graph));
   }
+  // While it runs; what it reads lives as long as it.
+  if (std::ranges::any_of(plan_.answers.columns, [&](const ColumnRead& read) { return !read.is_current(*plan_.tables); })) {
+    settle();
+    RETURN_IF_ERROR(foreseeing_.check());
+    launched_.clear();
+    library_launched_.clear();
+    plan_.quiet = false;
+    return std::optional<std::vector<Value>>();
+  }
+  for (const Launched& l : launched_) ++l.state->report.launches;
   std::vector<ItemPtr> items;
   for (const ItemPtr& v : r.results) items.push_back(clone(v));
   std::vector<Value> results;
   RETURN_IF_ERROR(finish(items, results));
-  return results;
+  return std::optional(std::move(results));
 }
 
 Result<std::vector<Value>> Run::steps() {
@@ -192,7 +155,7 @@ Result<std::vector<Value>> Run::steps() {
   spared_after_ = std::min(std::exchange(plan_.began, engine_.clock), engine_.clock);
   const uint64_t host_calls = device_.host_calls();
   for (const Step& s : plan_.steps.steps) {
-    step_ = static_cast<size_t>(&s - plan_.steps.steps.data());
+    foreseeing_.at_step(static_cast<size_t>(&s - plan_.steps.steps.data()));
     if (s.kind == Step::results) {
       plan_.quiet = device_.host_calls() == host_calls && fallbacks_.empty();
       plan_.quiet_evictions = engine_.evictions;
@@ -372,18 +335,17 @@ Result<void> Run::column_part(const Step& s) {
     return {};
   }
   ASSIGN_OR_RETURN(std::shared_ptr<const data::Column> column, plan_.tables->part(source, name.text(0), part));
-  note_column(column);
+  foreseeing_.note_column({.table = source, .name = name.text(0), .part = part, .file = nullptr, .as = {}, .column = column});
   // The plain values of a foreign key are what `fetch` gives.
   const bool refers = column->is_foreign_key && part == data::ColumnPart::values;
   auto& items = column->is_foreign_key && !refers ? engine_.fetched : engine_.columns;
   ItemPtr& known = items[column.get()];
-  if (!known) {
-    if (refers) {
-      ASSIGN_OR_RETURN(std::shared_ptr<const data::Column> key, plan_.tables->key_column(column->foreign_table));
-      known = enumeration_item(column, std::move(key));
-    } else {
-      known = column_item(column);
-    }
+  if (refers) {
+    ASSIGN_OR_RETURN(std::shared_ptr<const data::Column> key, plan_.tables->key_column(column->foreign_table));
+    foreseeing_.note_column({.table = column->foreign_table, .name = {}, .file = nullptr, .as = {}, .column = key});
+    if (!known || known->parts[0]->column != key) known = enumeration_item(column, std::move(key));
+  } else if (!known) {
+    known = column_item(column);
   }
   send_early(known);
   assign_result(s, known);
@@ -393,7 +355,7 @@ Result<void> Run::column_part(const Step& s) {
 // A column of a file, as the type that its fields show or another.
 Result<ItemPtr> Run::file_column(std::shared_ptr<const data::FileColumn> at, std::optional<BasicType> as) {
   ASSIGN_OR_RETURN(std::shared_ptr<const data::Column> column, at->read(as));
-  note_column(column);
+  foreseeing_.note_column({.table = {}, .name = {}, .file = at, .as = as, .column = column});
   ItemPtr& known = engine_.columns[column.get()];
   if (!known) known = column_item(column);
   if (at->part != data::ColumnPart::validity) known->fields = std::move(at);
@@ -640,6 +602,7 @@ Result<void> Run::wait() {
   pending_ = false;
   RETURN_IF_ERROR(device_.synchronize());
   RETURN_IF_ERROR(check_cancelled());
+  RETURN_IF_ERROR(foreseeing_.check());
   until_wait_.clear();
   std::vector<Launched> launched = std::exchange(launched_, {});
   std::vector<LibraryLaunch> library = std::exchange(library_launched_, {});

@@ -1,5 +1,6 @@
 // One run of a plan: walks the steps over the slots. Private to this folder; its parts are files of their own:
 //   execution.cpp       the steps of the host, waiting, errors
+//   foreseeing.cpp      what operators go on with before the device has found it
 //   transfer.cpp        values between host and device
 //   text_transfer.cpp   text: domains of vectors, and bringing several into one
 //   launch.cpp          kernels
@@ -19,12 +20,14 @@
 
 #include "runtime/memory/bounds.h"
 #include "runtime/run/estimate.h"
+#include "runtime/run/foreseeing.h"
 #include "runtime/run/state.h"
 #include "runtime/text/text_functions.h"
 
 namespace rndn::runtime {
 
 inline constexpr uint64_t least_encoded = 1024;  // elements of a kernel's result that is to have fewer bytes
+inline constexpr uint64_t mapped_result_limit = 64 << 10;  // bytes; larger results are copied at full speed instead
 inline constexpr size_t most_marks = 1500;  // recorded between two waits; a device keeps at least 2048
 
 class Run {
@@ -38,7 +41,7 @@ class Run {
   void settle();
   // Whether operators were told something else than the device found, so that the results are wrong. After the run, which has waited. What all of a
   // run that ended well were told is kept for the next.
-  bool was_wrong(bool ended_well);
+  bool was_wrong(bool ended_well) { return foreseeing_.end(ended_well); }
   // Launches of library kernels, one entry per kernel.
   std::vector<KernelReport> take_library_reports();
   // Steps that the reference interpreter ran though they had a kernel or an operator: a phrase each, as Plan::fallbacks().
@@ -68,20 +71,10 @@ class Run {
   // Graphs (Plan::State::replay).
   bool may_record() const;
   Result<void> end_recording(std::span<const ItemPtr> results);
-  Result<std::vector<Value>> replay();
+  Result<std::optional<std::vector<Value>>> replay();
   bool recording_ = false;
-  // Foreseeing (Answers).
-  static constexpr uint64_t runs_that_agree = 2;
   bool runs_on_device() const;  // but for results
-  bool may_foresee() const;
-  const uint64_t* answer(std::string_view question, const device::Mapped& found, size_t words);
-  void note_column(const std::shared_ptr<const data::Column>& column);
-  uint64_t mapped_room_ = 0;  // bytes of mapped memory for results that may be longer than in the run before
-  std::vector<Told> told_;
-  std::vector<std::weak_ptr<const data::Column>> columns_;
-  size_t step_ = 0;
-  bool foresees_ = false;  // so far this run is as those before
-  bool is_replay_ = false;
+  Foreseeing foreseeing_;
   std::vector<BufferPtr> held_;  // by a graph
   std::vector<DomainPtr> held_domains_;
   uint64_t spared_after_ = 0;  // Engine::State::Sparing where bounds of vectors are sent
@@ -296,6 +289,7 @@ class Run {
     Result<device::Mapped> mapped(uint64_t bytes) override;
     void give_back(device::Address result) override;
     const uint64_t* foreseen(std::string_view what, const device::Mapped& found, size_t words) override;
+    Result<void> waited() override { return run_.foreseeing_.check(); }
     uint64_t most_unknown() const override { return run_.engine_.memory.most_unknown(); }
     BufferPtr buffer(device::Address address) const;  // the result that it lies in, or null
     void clear();

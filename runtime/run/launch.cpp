@@ -14,9 +14,6 @@ using device::Address;
 using hir::BasicType;
 
 namespace {
-constexpr uint64_t mapped_result_limit = 64 << 10;  // bytes; larger results are copied at full speed instead
-constexpr uint64_t mapped_room_limit = 16 << 20;    // bytes of one that was not longer in the run before
-constexpr uint64_t mapped_room_of_run = 64 << 20;   // of all of them
 constexpr uint64_t kept_for_messages =
     16 << 20;  // bytes of intermediate inputs that a kernel keeps alive until the next wait
 
@@ -396,7 +393,7 @@ Result<void> Run::allocate_result(const Step& s, size_t i, Item& made) {
   const bool for_host = slot == no_slot || !plan_.steps.read_on_device[slot];
   const auto known = made.exact ? plan_.result_rows.end() : plan_.result_rows.find(slot);
   const uint64_t expected =
-      known == plan_.result_rows.end() || bytes > mapped_room_limit || mapped_room_ + bytes > mapped_room_of_run ? bytes : device_bytes(made, std::min(known->second, made.capacity));
+      known == plan_.result_rows.end() || !foreseeing_.gives_room(bytes) ? bytes : device_bytes(made, std::min(known->second, made.capacity));
   ResultMemory* const stay = ResultMemory::for_results();  // what it takes is left on the device
   const bool mapped = for_host && expected <= mapped_result_limit && (expected == bytes || !stay || !stay->takes(device_, expected));
   if (!made.exact && !mapped && engine_.memory.limits_unknown(bytes))
@@ -408,8 +405,8 @@ Result<void> Run::allocate_result(const Step& s, size_t i, Item& made) {
   ASSIGN_OR_RETURN(made.data_buffer, (mapped ? engine_.mapped : engine_.buffers).allocate(bytes + 8));
   made.data = made.data_buffer->address;
   made.size_slot = made.data + bytes;
-  if (for_host && !mapped) made.result_slot = slot;
-  if (mapped && expected < bytes) mapped_room_ += bytes;
+  if (for_host && (!mapped || expected < bytes)) made.result_slot = slot;
+  if (mapped && expected < bytes) foreseeing_.take_room(bytes);
   if (mapped) {
     made.mapped_data = made.data_buffer->host;
     made.mapped_size = reinterpret_cast<const uint64_t*>(static_cast<const char*>(made.data_buffer->host) + bytes);
@@ -468,6 +465,7 @@ Result<void> Run::launch(const Step& s) {
   KernelState& state = plan_.kernels[s.kernel];
   // What holds for all variants.
   const codegen::KernelCode& common = state.variants[0]->code;
+  if (!kernel.looks && foreseeing_.went_on()) RETURN_IF_ERROR(wait());
   ASSIGN_OR_RETURN(std::vector<ItemPtr> inputs, items(s.inputs));
   for (const ItemPtr& v : inputs)
     if (v->kind == Item::vector || v->kind == Item::cells) RETURN_IF_ERROR(learn_length(elements_of(*v)));
@@ -599,6 +597,10 @@ Result<void> Run::launch(const Step& s) {
         case codegen::ParameterRole::lookup: parameters.push_back(tables[p.ordinal][p.part]); break;
         case codegen::ParameterRole::sink: parameters.push_back(ways[p.ordinal].words[p.part]); break;
         case codegen::ParameterRole::scratch: parameters.push_back(plan_.scratch ? plan_.scratch->address : 0); break;
+        case codegen::ParameterRole::differs: {
+          ASSIGN_OR_RETURN(parameters.emplace_back(), sql_->differs());
+          break;
+        }
         case codegen::ParameterRole::sum_flags: parameters.push_back(plan_.sum_flags->address); break;
         case codegen::ParameterRole::error:
           parameters.push_back(plan_.errors->address + 8 * uint64_t{s.kernel});

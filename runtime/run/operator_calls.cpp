@@ -43,7 +43,10 @@ Result<device::Mapped> Run::OperatorMemory::mapped(uint64_t bytes) {
 const uint64_t* Run::OperatorMemory::foreseen(std::string_view what, const device::Mapped& found, size_t words) {
   // What is made once, for domains of texts or columns, is not asked again.
   if (this == &run_.text_memory_ || &results_arena_ != &run_.engine_.buffers) return nullptr;
-  return run_.answer(what, found, words);
+  const auto at = std::find_if(run_.until_wait_.rbegin(), run_.until_wait_.rend(), [&](const BufferPtr& b) { return b->host == found.host; });
+  CHECK(at != run_.until_wait_.rend(), "an operator asks where it has no memory");
+  if (run_.recording_) run_.held_.push_back(*at);
+  return run_.foreseeing_.answer(what, *at, words);
 }
 void Run::OperatorMemory::give_back(Address result) {
   std::erase_if(results_, [&](const BufferPtr& b) { return b->address == result; });

@@ -14,6 +14,7 @@
 #include "runtime/memory/device_value.h"
 #include "runtime/memory/pinned_bytes.h"
 #include "runtime/plan/plan.h"
+#include "runtime/run/foreseeing.h"
 #include "runtime/memory/text_domains.h"
 #include "runtime/memory/vector_bounds.h"
 #include "runtime/data/tables.h"
@@ -87,28 +88,6 @@ struct LibraryLaunch {
   bool fused = false;
 };
 
-// What operators of a run asked of the device to go on: rows, groups, bounds. Equal runs get equal answers, so that a run goes on with those of the
-// runs before and sees at its end whether it got the same.
-struct Answers {
-  struct Answer {
-    size_t step = 0;
-    std::string_view question;    // the operator's name for it
-    std::vector<uint64_t> words;  // mapped memory, as the work left it
-    bool operator==(const Answer&) const = default;
-  };
-  std::vector<Answer> all;                                 // in the order of the questions
-  std::vector<std::weak_ptr<const data::Column>> columns;  // what the run read, in its order
-  uint64_t evictions = 0;                                  // of the engine at its end
-};
-// An answer on its way, and whether the operator went on with one of the runs before.
-struct Told {
-  size_t step = 0;
-  std::string_view question;
-  size_t words = 0;
-  BufferPtr at;
-  bool foreseen = false;
-};
-
 // A run as a graph: every launch up to the results, with its addresses.
 struct Replay {
   device::GraphHandle graph{};
@@ -117,7 +96,7 @@ struct Replay {
   std::vector<DomainPtr> held_domains;
   std::vector<Launched> launched;
   std::vector<LibraryLaunch> library_launched;
-  std::vector<Told> told;
+  std::vector<Foreseeing::Told> told;
   uint64_t evictions = 0;  // the engine's, when it was made
 };
 
@@ -255,9 +234,7 @@ struct Engine::Plan::State {
   bool graphs = true;            // false: one could not be made
   std::optional<Replay> replay;
   void drop_replay();
-  // Of the last run, and how many runs, one after the other, have got the same. From then on they are foreseen.
-  Answers answers;
-  uint64_t same_answers = 0;
+  Answers answers;       // of the last run
   bool foresees = true;  // false: tables are parts of others, which change; or an answer was another one
   // What it keeps on the device between runs; what the next run needs of it is sent again.
   void give_back();

@@ -86,7 +86,7 @@ Result<void> Run::learn_length(Item& v) {
 // Large vectors of numbers stay on the device where they may (runtime/memory/result_memory.h).
 Result<void> Run::bring_back(std::span<const ItemPtr> results) {
   constexpr uint64_t most = 4 << 20;  // bytes of one vector; larger ones are copied directly
-  std::vector<ItemPtr> missing;
+  std::vector<ItemPtr> missing, mapped;
   std::vector<const Item*> columns;  // of tables: nothing looks into them before the results are there
   std::function<void(const ItemPtr&)> collect = [&](const ItemPtr& v) {
     if (v->host) return;
@@ -97,6 +97,7 @@ Result<void> Run::bring_back(std::span<const ItemPtr> results) {
     // What the engine keeps must not hold memory of a run.
     if (v->kind == Item::vector && v->data && !v->mapped_data && !v->column && v->lifetime != Item::of_engine)
       missing.push_back(v);
+    if (v->kind == Item::vector && v->mapped_size && v->result_slot != no_slot) mapped.push_back(v);
   };
   for (const ItemPtr& v : results) collect(v);
   std::vector<std::pair<Item*, BufferPtr>> sizes;
@@ -142,7 +143,13 @@ Result<void> Run::bring_back(std::span<const ItemPtr> results) {
     v->mapped_data = v->mapped_buffer->host;
     pending_ = true;
   }
-  return wait();
+  RETURN_IF_ERROR(wait());
+  // One that has become long is copied from the next run on.
+  for (const ItemPtr& v : mapped) {
+    plan_.result_rows[v->result_slot] = *v->mapped_size;
+    if (device_bytes(*v, std::min(*v->mapped_size, v->capacity)) > mapped_result_limit) plan_.drop_replay(), plan_.quiet = false;
+  }
+  return {};
 }
 
 Result<Value> Run::to_host(Item& v) {

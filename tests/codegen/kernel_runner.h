@@ -207,6 +207,7 @@ inline KernelRun run_kernel(const Generated& g, size_t k, const Columns& columns
         break;
       }
       case codegen::ParameterRole::lookup: ADD_FAILURE() << "look-ups run in engines"; break;
+      case codegen::ParameterRole::differs: arguments.push_back(put64(0)); break;
       case codegen::ParameterRole::sum_flags: {
         constexpr uint64_t none[2] = {};
         arguments.push_back(sum_flags = put(none, sizeof none));

@@ -1,6 +1,7 @@
 // The library of kernels: built once, launched often.
 #include "libraries/operators/library.h"
 
+#include "libraries/operators/emit.h"
 #include "tests/operators/support.h"
 
 namespace rndn::operators {
@@ -18,7 +19,7 @@ TEST(LibraryTest, BuildsAKernelOnceAndLaunchesItOften) {
   });
   const auto build = [&](ptx::Module& module, std::string_view name) {
     ++built;
-    ptx::Builder b(module, std::string(name));
+    KernelBuilder b(module, name);
     auto counter = b.parameter<ptx::U64>("counter");
     ptx::Reg<ptx::U64> at = b.ld_param(counter);
     b.atom<ptx::U32>(ptx::AtomicOp::add, ptx::Space::global, ptx::Address(at), 1);
@@ -45,7 +46,7 @@ TEST(LibraryTest, BuildsAKernelOnceAndLaunchesItOften) {
 }
 
 uint32_t build_count(ptx::Module& module, std::string_view name) {
-  ptx::Builder b(module, std::string(name));
+  KernelBuilder b(module, name);
   auto counter = b.parameter<ptx::U64>("counter");
   b.atom<ptx::U32>(ptx::AtomicOp::add, ptx::Space::global, ptx::Address(b.ld_param(counter)), 1);
   b.ret();
@@ -88,6 +89,73 @@ TEST(LibraryTest, TakesCodeThatIsThere) {
   std::vector<bool> late;
   for (const Launch& l : library.launches) late.push_back(l.is_late);
   EXPECT_EQ(late, (std::vector<bool>{false, true, false, false}));
+}
+
+uint32_t build_answer(ptx::Module& module, std::string_view name) {
+  KernelBuilder b(module, name);
+  const Param word = b.parameter<U64>("word");
+  const Answer answer = answer_parameters(b, 1);
+  tell(b, answer, 0, b.setp(Is::eq, b.special(ptx::SpecialRegister::tid_x), 0u), b.ld_param(word));
+  b.ret();
+  b.finish();
+  return 64;
+}
+
+// What an earlier run was told.
+class ForeseeingMemory final : public Memory {
+ public:
+  explicit ForeseeingMemory(Memory& to) : to_(to) {}
+  std::vector<uint64_t> words;  // none: nothing is foreseen
+  size_t waits = 0;
+  Result<Address> temporary(uint64_t bytes) override { return to_.temporary(bytes); }
+  Result<Address> result(uint64_t bytes) override { return to_.result(bytes); }
+  Result<device::Mapped> mapped(uint64_t bytes) override { return to_.mapped(bytes); }
+  const uint64_t* foreseen(std::string_view, const device::Mapped&, size_t) override { return words.empty() ? nullptr : words.data(); }
+  Result<void> waited() override { return ++waits, Result<void>(); }
+
+ private:
+  Memory& to_;
+};
+
+// A kernel that finds another answer than was foreseen keeps all later ones from doing anything, until what the library keeps zero is made so again.
+TEST(LibraryTest, KernelsDoNothingAfterAnAnswerThatWasNotForeseenSo) {
+  test::Bench bench("sm_86");
+  Timings timings;
+  Library library(*bench.device, [&](const ptx::Module& module) -> Result<std::vector<std::byte>> {
+    assembler::Options options;
+    options.target = isa::find_target("sm_86");
+    ASSIGN_OR_RETURN(assembler::Assembled made, assembler::assemble(module, options, timings));
+    return std::move(made.cubin);
+  });
+  ForeseeingMemory memory(*bench.memory);
+  const Vector counter = bench.put<int32_t>(Type::i32, {0});
+  const auto counted = [&]() -> int32_t {
+    auto kernel = library.kernel("count", build_count);
+    EXPECT_TRUE(kernel.ok() && library.launch(**kernel, 1, Arguments().add(counter.data)).ok());
+    return bench.get<int32_t>(counter)[0] / 64;
+  };
+  const auto learnt = [&](uint64_t word) -> uint64_t {
+    auto kernel = library.kernel("answer", build_answer);
+    auto question = library.ask("how many", 1, memory);
+    if (!kernel || !question) return UINT64_MAX;
+    Arguments a;
+    add(a.add(word), *question, 0, 1);
+    EXPECT_TRUE(library.launch(**kernel, 1, a).ok());
+    auto answer = library.learn(*question, memory);
+    EXPECT_EQ(*static_cast<const uint64_t*>(question->found.host), word);
+    return answer ? **answer : UINT64_MAX;
+  };
+  EXPECT_EQ(learnt(6), 6u);
+  EXPECT_EQ(memory.waits, 1u);
+  EXPECT_EQ(counted(), 1);
+  memory.words = {5};
+  EXPECT_EQ(learnt(5), 5u);
+  EXPECT_EQ(counted(), 2);
+  EXPECT_EQ(learnt(6), 5u);
+  EXPECT_EQ(memory.waits, 1u);
+  EXPECT_EQ(counted(), 2) << "it did something";
+  library.zero_again();
+  EXPECT_EQ(counted(), 3);
 }
 
 }  // namespace

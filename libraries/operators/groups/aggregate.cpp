@@ -60,7 +60,7 @@ Type stored(Held held) {
 
 // to[k] = value[k], or value[k] / count[k], in another type.
 uint32_t build_aggregate_finish(ptx::Module& module, std::string_view name, Held held, bool divide, Type type) {
-  Builder b(module, std::string(name));
+  KernelBuilder b(module, name);
   Param p_n = b.parameter<U64>("n"), p_value = b.parameter<U64>("value"), p_count = b.parameter<U64>("count"),
         p_out = b.parameter<U64>("out");
   b.set_block_size(aggregate_block);
@@ -249,10 +249,10 @@ Result<Aggregates> aggregate(Library& library, std::span<const Vector> keys, std
       ASSIGN_OR_RETURN(small.rows, memory.temporary(8 * few.rows));
       ASSIGN_OR_RETURN(small.first, memory.result(8 * few.groups));
       ASSIGN_OR_RETURN(small.offsets, memory.temporary(8 * (few.groups + 1)));
-      ASSIGN_OR_RETURN(device::Mapped found, memory.mapped(16));
-      small.found = found.address;
+      ASSIGN_OR_RETURN(const Question question, library.ask("small_sort", 2, memory));
+      small.question = &question;
       RETURN_IF_ERROR(sort_small(library, Small::groups, rows, parts, small));
-      ASSIGN_OR_RETURN(const uint64_t* words, library.learn("small_sort", found, 2, memory));
+      ASSIGN_OR_RETURN(const uint64_t* words, library.learn(question, memory));
       rows = {words[0], 0};
       RETURN_IF_ERROR(check_rows(rows));
       if (rows.capacity <= small_rows) {

@@ -81,10 +81,11 @@ std::vector<Source> few_sources_of(const Word& word) {
 }
 
 uint32_t build_keys(ptx::Module& module, std::string_view name, std::span<const Source> sources) {
-  Builder b(module, std::string(name));
+  KernelBuilder b(module, name);
   Param p_n = b.parameter<U64>("n"), p_slot = b.parameter<U64>("slot"), p_range = b.parameter<U64>("range"),
         p_present = b.parameter<U64>("present"), p_ticket = b.parameter<U64>("ticket"),
-        p_numbers = b.parameter<U64>("numbers"), p_out = b.parameter<U64>("out");
+        p_numbers = b.parameter<U64>("numbers");
+  const Answer answer = answer_parameters(b, 2);
   const KeyCode key = declare_key(b, sources);
   b.set_block_size(keys_block);
   auto marks = b.shared<U32>(std::string(name) + "_marks", most_few_keys + 16, 16);
@@ -152,8 +153,8 @@ uint32_t build_keys(ptx::Module& module, std::string_view name, std::span<const 
                   b.selp(number, 0xFFFFFFFFu, is_there));
     b.add(number, occurs[k], number);
   }
-  store_if<U64>(b, thread0, Space::global, At(b.ld_param(p_out)), n);
-  store_if<U64>(b, thread0, Space::global, At(b.ld_param(p_out), 8), b.cvt<U64>(sum.total));
+  tell(b, answer, 0, thread0, n);
+  tell(b, answer, 1, thread0, b.cvt<U64>(sum.total));
   store_if<U32>(b, thread0, Space::global, At(b.ld_param(p_ticket)), 0u);
   b.bind(leave);
   b.ret();
@@ -203,7 +204,7 @@ void for_accumulators(const AggregateShape& shape, Body&& body) {
 
 uint32_t build_few(ptx::Module& module, std::string_view name, std::span<const Source> sources,
                    const AggregateShape& shape, uint32_t threads) {
-  Builder b(module, std::string(name));
+  KernelBuilder b(module, name);
   const size_t count = shape.accumulators.size();
   Param p_n = b.parameter<U64>("n"), p_range = b.parameter<U64>("range"), p_numbers = b.parameter<U64>("numbers"),
         p_groups = b.parameter<U64>("groups"), p_tables = b.parameter<U64>("tables");
@@ -371,7 +372,7 @@ uint32_t build_few(ptx::Module& module, std::string_view name, std::span<const S
 constexpr uint32_t finish_block = 128;
 
 uint32_t build_few_finish(ptx::Module& module, std::string_view name, const AggregateShape& shape) {
-  Builder b(module, std::string(name));
+  KernelBuilder b(module, name);
   const size_t count = shape.accumulators.size();
   Param p_blocks = b.parameter<U64>("blocks"), p_groups = b.parameter<U64>("groups"),
         p_first = b.parameter<U64>("first");
@@ -494,18 +495,19 @@ void add_few_groups(KernelRows& rows) {
 Result<FewKeys> number_keys(Library& library, const Rows& rows, const Word& word, Memory& memory) {
   FewKeys out;
   ASSIGN_OR_RETURN(out.numbers, memory.temporary(4 * few_range_of(word)));
-  ASSIGN_OR_RETURN(device::Mapped found, memory.mapped(16));
+  ASSIGN_OR_RETURN(const Question question, library.ask("few_groups", 2, memory));
   ASSIGN_OR_RETURN(Address zeroed, library.zeroed());
   const std::vector<Source> sources = few_sources_of(word);
   ASSIGN_OR_RETURN(const Kernel* kernel, library.kernel(keys_kernel(sources)));
   Arguments a;
   a.add(rows.capacity).add(rows.size_slot).add(few_range_of(word)).add(zeroed + present_at).add(zeroed + few_ticket_at);
-  a.add(out.numbers).add(found.address);
+  a.add(out.numbers);
+  add(a, question, 0, 2);
   add_key(a, word);
   const uint64_t tile = keys_block * keys_items;
   RETURN_IF_ERROR(library.launch(*kernel, library.grid(*kernel, (rows.capacity + tile - 1) / tile), a,
                                  rows.capacity * key_bytes(word)));
-  ASSIGN_OR_RETURN(const uint64_t* words, library.learn("few_groups", found, 2, memory));
+  ASSIGN_OR_RETURN(const uint64_t* words, library.learn(question, memory));
   out.rows = words[0];
   out.groups = words[1];
   return out;

@@ -31,7 +31,7 @@ Reg<U64> table_at(Builder& b, Reg<U64> tables, Reg<U64> slots, size_t number) {
 }
 
 uint32_t build_collect(ptx::Module& module, std::string_view name, size_t words) {
-  Builder b(module, std::string(name));
+  KernelBuilder b(module, name);
   Param p_slots = b.parameter<U64>("slots"), p_tiles = b.parameter<U64>("tiles"),
         p_tables = b.parameter<U64>("tables"), p_counts = b.parameter<U64>("counts"),
         p_ticket = b.parameter<U64>("ticket"), p_state = b.parameter<U64>("state"),
@@ -104,7 +104,7 @@ uint32_t build_collect(ptx::Module& module, std::string_view name, size_t words)
 // Column c: to[k] = from[slots[order[k]]] xor flip, for as many k as *size says.
 uint32_t build_take(ptx::Module& module, std::string_view name,
                     std::span<const FoldedColumn> columns) {
-  Builder b(module, std::string(name));
+  KernelBuilder b(module, name);
   Param p_size = b.parameter<U64>("size"), p_slots = b.parameter<U64>("slots"),
         p_order = b.parameter<U64>("order");
   std::vector<Param> p_from, p_to;
@@ -192,7 +192,7 @@ Result<FoldedGroups> folded_groups(Library& library, const Folded& from, Memory&
   RETURN_IF_ERROR(library.launch(*collect, static_cast<uint32_t>(tiles), a, 8 * from.slots));
   FoldedGroups out{.groups = from.slots, .size_slot = size, .state = fits, .columns = {}};
   if (!from.report) {
-    RETURN_IF_ERROR(library.device().synchronize());
+    RETURN_IF_ERROR(library.wait(memory));
     const uint64_t* results = static_cast<const uint64_t*>(found.host);
     out.groups = results[0];
     out.state = static_cast<uint32_t>(results[1]);

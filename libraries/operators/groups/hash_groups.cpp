@@ -36,7 +36,7 @@ std::vector<Source> hashed_sources_of(std::span<const Part> parts) {
 }
 
 uint32_t build_hashed_enter(ptx::Module& module, std::string_view name, std::span<const Source> sources) {
-  Builder b(module, std::string(name));
+  KernelBuilder b(module, name);
   Param p_n = b.parameter<U64>("n"), p_slots = b.parameter<U64>("slots"), p_count = b.parameter<U64>("count"),
         p_probes = b.parameter<U64>("probes"), p_places = b.parameter<U64>("places"), p_full = b.parameter<U64>("full");
   std::vector<PartCode> parts;
@@ -104,7 +104,7 @@ uint32_t build_hashed_enter(ptx::Module& module, std::string_view name, std::spa
 }
 
 uint32_t build_number(ptx::Module& module, std::string_view name) {
-  Builder b(module, std::string(name));
+  KernelBuilder b(module, name);
   Param p_n = b.parameter<U64>("n"), p_tiles = b.parameter<U64>("tiles"), p_slots = b.parameter<U64>("slots"),
         p_places = b.parameter<U64>("places"), p_numbers = b.parameter<U64>("numbers"),
         p_words = b.parameter<U64>("words"), p_ticket = b.parameter<U64>("ticket"), p_full = b.parameter<U64>("full"),
@@ -203,7 +203,7 @@ Result<NumberedSlots> number_slots(Library& library, uint64_t n, uint64_t most, 
     c.add(n).add(tiles).add(table).add(places).add(numbers).add(words).add(zeroed + hashed_ticket_at).add(full);
     c.add(found.address);
     RETURN_IF_ERROR(library.launch(*number, static_cast<uint32_t>(tiles), c, n * 12));
-    RETURN_IF_ERROR(library.device().synchronize());
+    RETURN_IF_ERROR(library.wait(memory));
     const uint64_t* results = static_cast<const uint64_t*>(found.host);
     if (results[1] == 0 || slots == enough) return NumberedSlots{table, places, numbers, slots, results[0]};
     if (slots == largest) return NumberedSlots{};

@@ -50,10 +50,11 @@ Reg<Pred> starts_run(Builder& b, RunFrom from, Reg<U64> data, Reg<U32> position,
 }
 
 uint32_t build_runs(ptx::Module& module, std::string_view name, RunFrom from, To to) {
-  Builder b(module, std::string(name));
+  KernelBuilder b(module, name);
   Param p_n = b.parameter<U64>("n"), p_tiles = b.parameter<U64>("tiles"), p_data = b.parameter<U64>("data"),
         p_rows = b.parameter<U64>("rows"), p_first = b.parameter<U64>("first"), p_offsets = b.parameter<U64>("offsets"),
-        p_words = b.parameter<U64>("words"), p_ticket = b.parameter<U64>("ticket"), p_found = b.parameter<U64>("found");
+        p_words = b.parameter<U64>("words"), p_ticket = b.parameter<U64>("ticket");
+  const Answer answer = answer_parameters(b, 1);
   b.set_block_size(run_block);
   auto shared = b.shared<U64>(std::string(name) + "_shared", 8, 16);
   const Thread t = thread_of(b);
@@ -115,7 +116,7 @@ uint32_t build_runs(ptx::Module& module, std::string_view name, RunFrom from, To
   Reg<Pred> is_last = b.setp(Is::eq, b.add(tile, 1u), b.cvt<U32>(b.ld_param(p_tiles)));
   Reg<Pred> thread0 = b.setp(Is::eq, ptx::Combine::and_, t.tid, 0u, is_last);
   Reg<U64> all = b.add(before, b.cvt<U64>(sum.total));
-  store_if<U64>(b, thread0, Space::global, At(b.ld_param(p_found)), all);
+  tell(b, answer, 0, thread0, all);
   if (to == To::groups)
     store_if<U64>(b, thread0, Space::global, At(element_address(b, out_offsets, b.cvt<U32>(all), 8)), n);
   b.ret();
@@ -126,7 +127,7 @@ uint32_t build_runs(ptx::Module& module, std::string_view name, RunFrom from, To
 // flags[p] = does row rows[p] differ from the row before it; flags[rows[p]] instead when `mark`. `more`: keeps flags that are set.
 uint32_t build_flags(ptx::Module& module, std::string_view name, std::span<const Source> sources, RunFrom from, bool mark,
                      bool more) {
-  Builder b(module, std::string(name));
+  KernelBuilder b(module, name);
   Param p_n = b.parameter<U64>("n"), p_rows = b.parameter<U64>("rows"), p_data = b.parameter<U64>("data"),
         p_flags = b.parameter<U64>("flags");
   std::vector<PartCode> parts;
@@ -195,12 +196,13 @@ Library::Row runs_kernel(RunFrom from, To to) {
 }
 
 Result<void> launch_runs(Library& library, RunFrom from, To to, const Sorted& sorted, Address data, Address words,
-                         uint64_t n, Address first, Address offsets, Address found) {
+                         uint64_t n, Address first, Address offsets, const Question& question) {
   ASSIGN_OR_RETURN(const Kernel* kernel, library.kernel(runs_kernel(from, to)));
   ASSIGN_OR_RETURN(Address zeroed, library.zeroed());
   const uint64_t tiles = run_words(n), bytes = from == RunFrom::flags ? 1 : from == RunFrom::keys64 ? 8 : 4;
   Arguments a;
-  a.add(n).add(tiles).add(data).add(sorted.rows).add(first).add(offsets).add(words).add(zeroed + run_ticket_at).add(found);
+  a.add(n).add(tiles).add(data).add(sorted.rows).add(first).add(offsets).add(words).add(zeroed + run_ticket_at);
+  add(a, question, 0, 1);
   return library.launch(*kernel, static_cast<uint32_t>(tiles), a, n * bytes);
 }
 
@@ -226,9 +228,9 @@ namespace {
 // Launches, waits, and says how many.
 Result<uint64_t> make_runs(Library& library, RunFrom from, To to, const Sorted& sorted, Address data, Address words,
                            uint64_t n, Address first, Address offsets, Memory& memory) {
-  ASSIGN_OR_RETURN(device::Mapped found, memory.mapped(8));
-  RETURN_IF_ERROR(launch_runs(library, from, to, sorted, data, words, n, first, offsets, found.address));
-  ASSIGN_OR_RETURN(const uint64_t* runs, library.learn("runs", found, 1, memory));
+  ASSIGN_OR_RETURN(const Question question, library.ask("runs", 1, memory));
+  RETURN_IF_ERROR(launch_runs(library, from, to, sorted, data, words, n, first, offsets, question));
+  ASSIGN_OR_RETURN(const uint64_t* runs, library.learn(question, memory));
   return *runs;
 }
 

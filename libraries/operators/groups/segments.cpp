@@ -142,13 +142,13 @@ void load_again(Builder& b, At at, const Element& into) {
 
 uint32_t build_segments(ptx::Module& module, std::string_view name, SegmentFrom from, bool gather,
                         const AggregateShape& shape) {
-  Builder b(module, std::string(name));
+  KernelBuilder b(module, name);
   const size_t count = shape.accumulators.size();
   // whole: tiles of which all places are there, and their neighbours may be loaded in vectors.
   Param p_n = b.parameter<U64>("n"), p_tiles = b.parameter<U64>("tiles"), p_whole = b.parameter<U64>("whole"),
         p_keys = b.parameter<U64>("keys"), p_rows = b.parameter<U64>("rows"), p_first = b.parameter<U64>("first"),
-        p_words = b.parameter<U64>("words"), p_ticket = b.parameter<U64>("ticket"), p_found = b.parameter<U64>("found"),
-        p_values = b.parameter<U64>("values");
+        p_words = b.parameter<U64>("words"), p_ticket = b.parameter<U64>("ticket"), p_values = b.parameter<U64>("values");
+  const Answer answer = answer_parameters(b, 1);
   const bool distinct = shape.has_distinct();
   const std::vector<Param> p_columns = parameters(b, "column", shape.columns.size()),
                            p_out = parameters(b, "out", count), p_heads = parameters(b, "heads", count),
@@ -535,8 +535,7 @@ uint32_t build_segments(ptx::Module& module, std::string_view name, SegmentFrom 
   }
   report_sums(b, flags);
   Reg<Pred> is_end = b.setp(Is::eq, b.add(tile, 1u), b.cvt<U32>(b.ld_param(p_tiles)));
-  store_if<U64>(b, b.setp(Is::eq, Combine::and_, t.tid, 0u, is_end), Space::global, At(b.ld_param(p_found)),
-                b.add(before, b.cvt<U64>(b.sub(sum.total, ghost))));
+  tell(b, answer, 0, b.setp(Is::eq, Combine::and_, t.tid, 0u, is_end), b.add(before, b.cvt<U64>(b.sub(sum.total, ghost))));
   b.ret();
   b.finish();
   return segment_block;
@@ -544,7 +543,7 @@ uint32_t build_segments(ptx::Module& module, std::string_view name, SegmentFrom 
 
 // Warp w: the run that ends in tile w + 1, or with the last tile where that is full.
 uint32_t build_boundaries(ptx::Module& module, std::string_view name, const AggregateShape& shape) {
-  Builder b(module, std::string(name));
+  KernelBuilder b(module, name);
   const size_t count = shape.accumulators.size();
   Param p_tiles = b.parameter<U64>("tiles"), p_boundaries = b.parameter<U64>("boundaries"),
         p_words = b.parameter<U64>("words");
@@ -617,7 +616,7 @@ uint32_t build_boundaries(ptx::Module& module, std::string_view name, const Aggr
 }
 
 uint32_t build_cells(ptx::Module& module, std::string_view name, const AggregateShape& shape) {
-  Builder b(module, std::string(name));
+  KernelBuilder b(module, name);
   const size_t count = shape.accumulators.size();
   Param p_cells = b.parameter<U64>("cells"), p_offsets = b.parameter<U64>("offsets"), p_rows = b.parameter<U64>("rows");
   const std::vector<Param> p_columns = parameters(b, "column", shape.columns.size()),
@@ -732,7 +731,7 @@ Result<uint64_t> reduce_runs(Library& library, const AggregateInput& input, cons
     heads.push_back(at);
     tails.push_back(at + tiles * width(a.held));
   }
-  ASSIGN_OR_RETURN(device::Mapped found, memory.mapped(8));
+  ASSIGN_OR_RETURN(const Question question, library.ask("segments", 1, memory));
   ASSIGN_OR_RETURN(Address zeroed, library.zeroed());
   ASSIGN_OR_RETURN(const Kernel* segments, library.kernel(segments_kernel(from, gather, shape)));
   Address aligned = keys | sorted.rows | values;  // for vectors of 16 bytes
@@ -747,7 +746,8 @@ Result<uint64_t> reduce_runs(Library& library, const AggregateInput& input, cons
       .add(first)
       .add(sorted.words)
       .add(zeroed + segment_ticket_at);
-  a.add(found.address).add(values);
+  a.add(values);
+  add(a, question, 0, 1);
   for (Address column : input.columns) a.add(column);
   for (Address out : accumulators) a.add(out);
   for (Address at : heads) a.add(at);
@@ -767,7 +767,7 @@ Result<uint64_t> reduce_runs(Library& library, const AggregateInput& input, cons
     RETURN_IF_ERROR(library.launch(*kernel, static_cast<uint32_t>((boundaries + segment_warps - 1) / segment_warps), c,
                                    boundaries * 24 * accumulators.size()));
   }
-  ASSIGN_OR_RETURN(const uint64_t* runs, library.learn("segments", found, 1, memory));
+  ASSIGN_OR_RETURN(const uint64_t* runs, library.learn(question, memory));
   return *runs;
 }
 

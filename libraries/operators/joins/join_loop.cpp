@@ -18,7 +18,7 @@ constexpr uint32_t tile_candidates = warp_candidates * block_threads / 32;
 constexpr uint64_t most_candidates = uint64_t{1} << 43;
 
 uint32_t build_pair_loop(ptx::Module& module, std::string_view name, const JoinShape& shape) {
-  Builder b(module, std::string(name));
+  KernelBuilder b(module, name);
   b.set_block_size(block_threads);
   SideCode left = side_code(b, "left", shape, shape.left_single);
   SideCode right = side_code(b, "right", shape, shape.right_single);
@@ -126,7 +126,7 @@ Result<Pairs> loop_pairs(Library& library, const JoinShape& shape, const Side& l
     add(a, right);
     a.add(scratch).add(scratch + 256).add(out.left.data).add(out.right.data).add(room).add(total.address);
     RETURN_IF_ERROR(library.launch(*kernel, library.grid(*kernel, tiles), a));
-    RETURN_IF_ERROR(library.device().synchronize());
+    RETURN_IF_ERROR(library.wait(memory));
     const uint64_t count = *static_cast<const volatile uint64_t*>(total.host);
     if (count <= room) {
       out.left.capacity = out.right.capacity = count;

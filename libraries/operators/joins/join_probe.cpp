@@ -42,7 +42,7 @@ struct ProbeAnswer {
 // counts: nothing but the answer is written.
 uint32_t build_probe(ptx::Module& module, std::string_view name, const JoinShape& shape, JoinTable::Kind kind,
                      bool counts) {
-  Builder b(module, std::string(name));
+  KernelBuilder b(module, name);
   b.set_block_size(block_threads);
   SideCode left = side_code(b, "left", shape, shape.left_single);
   SideCode right = side_code(b, "right", shape, shape.right_single);
@@ -123,7 +123,7 @@ uint32_t build_probe(ptx::Module& module, std::string_view name, const JoinShape
 // ---- keys that occur more than once
 
 uint32_t build_places(ptx::Module& module, std::string_view name, const JoinShape& shape, JoinTable::Kind kind) {
-  Builder b(module, std::string(name));
+  KernelBuilder b(module, name);
   b.set_block_size(block_threads);
   SideCode left = side_code(b, "left", shape, shape.left_single);
   TableCode table = table_code(b, shape, kind);
@@ -158,7 +158,7 @@ uint32_t build_places(ptx::Module& module, std::string_view name, const JoinShap
 
 // Exclusive sums of the counts: where the rows of every slot begin. In place; one more at the end.
 uint32_t build_sums(ptx::Module& module, std::string_view name) {
-  Builder b(module, std::string(name));
+  KernelBuilder b(module, name);
   b.set_block_size(block_threads);
   const Parameter control = b.parameter<U64>("control"), counts_at = b.parameter<U64>("counts");
   const Parameter ticket_at = b.parameter<U64>("ticket"), words_at = b.parameter<U64>("words");
@@ -190,7 +190,7 @@ uint32_t build_sums(ptx::Module& module, std::string_view name) {
 // count and write: see the top. `starts`: per warp of 32 right rows the position of its first pair.
 uint32_t build_probe_ranges(ptx::Module& module, std::string_view name, const JoinShape& shape, JoinTable::Kind kind,
                       bool write) {
-  Builder b(module, std::string(name));
+  KernelBuilder b(module, name);
   b.set_block_size(block_threads);
   SideCode left = side_code(b, "left", shape, shape.left_single);
   SideCode right = side_code(b, "right", shape, shape.right_single);
@@ -377,7 +377,7 @@ Result<Pairs> duplicate_pairs(Library& library, const JoinShape& shape, const Jo
     RETURN_IF_ERROR(library.launch(*kernel, library.grid(*kernel, tiles), a,
                                    right.capacity * row_bytes(right) + out.left.capacity * 16));
     if (write) break;
-    RETURN_IF_ERROR(library.device().synchronize());
+    RETURN_IF_ERROR(library.wait(memory));
     out.left.capacity = out.right.capacity = *static_cast<const volatile uint64_t*>(total.host);
     ASSIGN_OR_RETURN(out.left.data, memory.result(out.left.capacity * 8));
     ASSIGN_OR_RETURN(out.right.data, memory.result(out.left.capacity * 8));
@@ -431,7 +431,7 @@ Result<Pairs> join_pairs(Library& library, const JoinShape& shape, const KeyLayo
     a.add(table.words).add(mapped.address).add(out.left.data).add(out.right.data);
     RETURN_IF_ERROR(library.launch(*kernel, library.grid(*kernel, tiles), a,
                                    right.capacity * (row_bytes(right) + (counts ? 0 : 16))));
-    return library.device().synchronize();
+    return library.wait(memory);
   };
   uint64_t room = right.capacity;
   if (memory.counts_first(8 * room)) {

@@ -36,7 +36,7 @@ uint32_t filter_bits_log2(uint64_t capacity, uint64_t keys) {
 }
 
 uint32_t build_clear(ptx::Module& module, std::string_view name) {
-  Builder b(module, std::string(name));
+  KernelBuilder b(module, name);
   b.set_block_size(block_threads);
   const Parameter slot = b.parameter<U64>("slot"), capacity = b.parameter<U64>("capacity");
   const Parameter control_at = b.parameter<U64>("control"), fixed_at = b.parameter<U64>("fixed");
@@ -84,7 +84,7 @@ uint32_t build_clear(ptx::Module& module, std::string_view name) {
 }
 
 uint32_t build_table_enter(ptx::Module& module, std::string_view name, const JoinShape& shape, JoinTable::Kind kind) {
-  Builder b(module, std::string(name));
+  KernelBuilder b(module, name);
   b.set_block_size(block_threads);
   SideCode left = side_code(b, "left", shape, shape.left_single);
   TableCode table = table_code(b, shape, kind);

@@ -121,7 +121,7 @@ Reg<U32> search_together(Builder& b, const Thread& t, Reg<U64> left, Reg<U64> ri
 
 template <class T>
 uint32_t build_splits(ptx::Module& module, std::string_view name) {
-  Builder b(module, std::string(name));
+  KernelBuilder b(module, name);
   b.set_block_size(split_threads);
   const Parameter n_at = b.parameter<U64>("n"), left_at = b.parameter<U64>("left"), m_at = b.parameter<U64>("m");
   const Parameter right_at = b.parameter<U64>("right"), splits_at = b.parameter<U64>("splits");

@@ -41,7 +41,7 @@ struct MergedAnswer {
 
 template <class T>
 uint32_t build_merge_join(ptx::Module& module, std::string_view name) {
-  Builder b(module, std::string(name));
+  KernelBuilder b(module, name);
   b.set_block_size(block_threads);
   MergeCode<T, merged_items> merge;
   merge.declare(b);
@@ -296,7 +296,7 @@ struct PairWriter {
 // writes_pairs: runs, else ranges.
 template <class T>
 uint32_t build_merged_runs(ptx::Module& module, std::string_view name, bool writes_pairs) {
-  Builder b(module, std::string(name));
+  KernelBuilder b(module, name);
   b.set_block_size(block_threads);
   MergeCode<T, merged_items> merge;
   merge.declare(b);
@@ -434,7 +434,7 @@ void find_owner(Builder& b, Reg<U64> offsets, Reg<U32> position, Reg<U32> owner,
 
 // owners[t]: the right row of the first pair of tile t; behind them the last right row.
 uint32_t build_owners(ptx::Module& module, std::string_view name) {
-  Builder b(module, std::string(name));
+  KernelBuilder b(module, name);
   b.set_block_size(block_threads);
   const Parameter offsets_at = b.parameter<U64>("offsets"), rows_at = b.parameter<U64>("rows");
   const Parameter tiles_at = b.parameter<U64>("tiles"), owners_at = b.parameter<U64>("owners");
@@ -456,7 +456,7 @@ uint32_t build_owners(ptx::Module& module, std::string_view name) {
 }
 
 uint32_t build_expand(ptx::Module& module, std::string_view name) {
-  Builder b(module, std::string(name));
+  KernelBuilder b(module, name);
   b.set_block_size(block_threads);
   const Parameter begins_at = b.parameter<U64>("begins"), offsets_at = b.parameter<U64>("offsets");
   const Parameter owners_at = b.parameter<U64>("owners"), tiles_at = b.parameter<U64>("tiles");
@@ -524,7 +524,7 @@ Result<Pairs> expanded_pairs(Library& library, const Vector& left, const Vector&
     RETURN_IF_ERROR(
         library.launch(*kernel, library.grid(*kernel, plan.tiles), a, (left.capacity + m) * width(left.type) + m * 8));
   }
-  RETURN_IF_ERROR(library.device().synchronize());
+  RETURN_IF_ERROR(library.wait(memory));
   Pairs out;
   const uint64_t count = *static_cast<const volatile uint64_t*>(total.host), tiles = tiles_for(count, pair_tile);
   RETURN_IF_ERROR(check_pairs(left, right, count));
@@ -613,7 +613,7 @@ Result<Pairs> runs_pairs(Library& library, const Vector& left, const Vector& rig
     a.add(mapped.address).add(out.left.data).add(out.right.data).add(room);
     RETURN_IF_ERROR(library.launch(*kernel, library.grid(*kernel, plan.tiles), a,
                                    (left.capacity + right.capacity) * width(left.type)));
-    RETURN_IF_ERROR(library.device().synchronize());
+    RETURN_IF_ERROR(library.wait(memory));
     if (answer->is_uneven) {
       give_back(out, memory);
       return expanded_pairs(library, left, right, plan, memory);
@@ -657,7 +657,7 @@ Result<Pairs> merge_pairs(Library& library, const Vector& left, const Vector& ri
   a.add(mapped.address).add(found_unique.data).add(found_other.data);
   RETURN_IF_ERROR(library.launch(*kernel, library.grid(*kernel, plan.tiles), a,
                                  (unique.capacity + other.capacity) * width(left.type)));
-  RETURN_IF_ERROR(library.device().synchronize());
+  RETURN_IF_ERROR(library.wait(memory));
   const volatile MergedAnswer* answer = static_cast<const volatile MergedAnswer*>(mapped.host);
   if (answer->duplicates) {
     give_back(found, memory);

@@ -88,7 +88,7 @@ void store_shared(Builder& b, const Element& e, At at) {
 }
 
 uint32_t build_member_loop(ptx::Module& module, std::string_view name, Type type, Type y_type) {
-  Builder b(module, std::string(name));
+  KernelBuilder b(module, name);
   b.set_block_size(block_threads);
   const VectorParameters x = vector_parameters(b, "x"), y = vector_parameters(b, "y");
   const Parameter out = b.parameter<U64>("out"), out_slot = b.parameter<U64>("out_slot");
@@ -160,7 +160,7 @@ void add(Arguments& a, const MemberTable& t) {
 }
 
 uint32_t build_bitmap(ptx::Module& module, std::string_view name, const KeyShape& shape) {
-  Builder b(module, std::string(name));
+  KernelBuilder b(module, name);
   b.set_block_size(block_threads);
   const VectorParameters y = vector_parameters(b, "y");
   const TableParameters table = table_parameters(b, shape);
@@ -187,7 +187,7 @@ uint32_t build_bitmap(ptx::Module& module, std::string_view name, const KeyShape
 }
 
 uint32_t probe_bitmap(ptx::Module& module, std::string_view name, const KeyShape& shape) {
-  Builder b(module, std::string(name));
+  KernelBuilder b(module, name);
   b.set_block_size(block_threads);
   const VectorParameters x = vector_parameters(b, "x");
   const TableParameters table = table_parameters(b, shape);
@@ -231,7 +231,7 @@ Reg<T> key_of(const Key& key) {
 
 template <class T>
 uint32_t build_member_set(ptx::Module& module, std::string_view name, const KeyShape& shape) {
-  Builder b(module, std::string(name));
+  KernelBuilder b(module, name);
   b.set_block_size(block_threads);
   const VectorParameters y = vector_parameters(b, "y");
   const TableParameters table = table_parameters(b, shape);
@@ -272,7 +272,7 @@ uint32_t build_member_set(ptx::Module& module, std::string_view name, const KeyS
 
 template <class T>
 uint32_t probe_set(ptx::Module& module, std::string_view name, const KeyShape& shape) {
-  Builder b(module, std::string(name));
+  KernelBuilder b(module, name);
   b.set_block_size(block_threads);
   const VectorParameters x = vector_parameters(b, "x");
   const TableParameters table = table_parameters(b, shape);
@@ -323,7 +323,7 @@ uint32_t probe_set(ptx::Module& module, std::string_view name, const KeyShape& s
 
 // Zeroes what a set over y needs and leaves the number of its slots: work by the elements that there are, not by the capacity.
 uint32_t clear_set(ptx::Module& module, std::string_view name) {
-  Builder b(module, std::string(name));
+  KernelBuilder b(module, name);
   b.set_block_size(block_threads);
   const VectorParameters y = vector_parameters(b, "y");
   const Parameter flags_at = b.parameter<U64>("flags"), slots_at = b.parameter<U64>("slots");

@@ -32,7 +32,7 @@ const char* keep_name(Keep keep) {
 // Numbers of the rows to keep, ascending. counts: only how many there are.
 uint32_t build_keep(ptx::Module& module, std::string_view name, const JoinShape& shape, JoinTable::Kind kind, Keep keep,
                     bool counts) {
-  Builder b(module, std::string(name));
+  KernelBuilder b(module, name);
   b.set_block_size(block_threads);
   SideCode left = side_code(b, "left", shape, shape.left_single),
            probe = side_code(b, "probe", shape, shape.right_single);
@@ -89,7 +89,7 @@ uint32_t build_keep(ptx::Module& module, std::string_view name, const JoinShape&
 
 // Per row of the probe side the first equal row of the left side, or the number of its rows; i64.
 uint32_t build_first_row(ptx::Module& module, std::string_view name, const JoinShape& shape, JoinTable::Kind kind) {
-  Builder b(module, std::string(name));
+  KernelBuilder b(module, name);
   b.set_block_size(block_threads);
   SideCode left = side_code(b, "left", shape, shape.left_single),
            probe = side_code(b, "probe", shape, shape.right_single);
@@ -125,7 +125,7 @@ uint32_t build_first_row(ptx::Module& module, std::string_view name, const JoinS
 // out[k] = column[rows[k]]. I: the type of the row numbers.
 template <class I>
 uint32_t build_gather(ptx::Module& module, std::string_view name, uint32_t bytes) {
-  Builder b(module, std::string(name));
+  KernelBuilder b(module, name);
   b.set_block_size(block_threads);
   const Parameter column_at = b.parameter<U64>("column"), rows_at = b.parameter<U64>("rows");
   const Parameter count_at = b.parameter<U64>("count"), out_at = b.parameter<U64>("out");
@@ -158,7 +158,7 @@ uint32_t build_gather(ptx::Module& module, std::string_view name, uint32_t bytes
 
 // A column of a product with `repeat` rows on the faster side: element k of the result is column[k % repeat] (inner) or column[k / repeat].
 uint32_t build_product(ptx::Module& module, std::string_view name, uint32_t bytes, bool inner) {
-  Builder b(module, std::string(name));
+  KernelBuilder b(module, name);
   b.set_block_size(block_threads);
   const Parameter column_at = b.parameter<U64>("column"), repeat_at = b.parameter<U64>("repeat");
   const Parameter count_at = b.parameter<U64>("count"), out_at = b.parameter<U64>("out");
@@ -265,7 +265,7 @@ Result<Relation> keep_rows(Library& library, const Relation& relation, const Rel
     add(a, table);
     a.add(zeroed).add(zeroed + 256).add(rows).add(total.address);
     RETURN_IF_ERROR(library.launch(*kernel, library.grid(*kernel, tiles), a, n * 5));
-    RETURN_IF_ERROR(library.device().synchronize());
+    RETURN_IF_ERROR(library.wait(memory));
     count = *static_cast<const volatile uint64_t*>(total.host);
   }
   return gather(library, relation, rows, false, count, memory);

@@ -50,7 +50,7 @@ Reg<U32> bits_of(Builder& b, Reg<U32> bytes) {
 
 // bits: a word per 32 rows. blocks[block]: how many rows of the block's warps are kept. firsts[warp]: how many of the block's before that warp's.
 uint32_t build_selection_pack(ptx::Module& module, std::string_view name) {
-  Builder b(module, std::string(name));
+  KernelBuilder b(module, name);
   b.set_block_size(block_threads);
   const Parameter n_at = b.parameter<U64>("n"), mask_at = b.parameter<U64>("mask"), bits_at = b.parameter<U64>("bits"),
                   blocks_at = b.parameter<U64>("blocks"), firsts_at = b.parameter<U64>("firsts");
@@ -136,7 +136,7 @@ Reg<U32> sum_of_earlier(Builder& b, const Thread& t, Reg<U64> counts, ptx::Share
 }
 
 uint32_t build_select(ptx::Module& module, std::string_view name, std::span<const uint32_t> widths) {
-  Builder b(module, std::string(name));
+  KernelBuilder b(module, name);
   b.set_block_size(block_threads);
   const Parameter n_at = b.parameter<U64>("n"), bits_at = b.parameter<U64>("bits");
   const Parameter blocks_at = b.parameter<U64>("blocks"), firsts_at = b.parameter<U64>("firsts");
@@ -269,7 +269,7 @@ Result<Relation> select(Library& library, const Relation& relation, const Vector
     RETURN_IF_ERROR(library.launch(*kernel, grid, a, n * row_bytes));
   }
   if (n == 0) return out;
-  RETURN_IF_ERROR(library.device().synchronize());
+  RETURN_IF_ERROR(library.wait(memory));
   for (Vector& v : out) v.capacity = *static_cast<const volatile uint64_t*>(total.host);
   return out;
 }

@@ -26,7 +26,7 @@ const char* operation_name(SetOperation operation) {
 
 template <class T>
 uint32_t build_set_set(ptx::Module& module, std::string_view name, SetOperation operation, bool counts) {
-  Builder b(module, std::string(name));
+  KernelBuilder b(module, name);
   b.set_block_size(block_threads);
   MergeCode<T, set_items> merge;
   merge.declare(b);
@@ -126,7 +126,7 @@ Result<Relation> sorted_set(Library& library, SetOperation operation, const Rela
     a.add(total.address).add(out.data);
     RETURN_IF_ERROR(
         library.launch(*kernel, library.grid(*kernel, plan.tiles), a, (l.capacity + r.capacity) * width(l.type)));
-    RETURN_IF_ERROR(library.device().synchronize());
+    RETURN_IF_ERROR(library.wait(memory));
     out.capacity = *static_cast<const volatile uint64_t*>(total.host);
     if (counts) RETURN_IF_ERROR(clear_merge(library, plan));
   }

@@ -82,7 +82,7 @@ Reg<U32> lower_place(Builder& b, Reg<U32> k, Reg<U32> distance) {
 }
 
 uint32_t build_step(ptx::Module& module, std::string_view name, bool wide) {
-  Builder b(module, std::string(name));
+  KernelBuilder b(module, name);
   Parameters p(b);
   b.set_block_size(bitonic_block);
   const uint32_t bytes = wide ? 8 : 4;
@@ -102,7 +102,7 @@ uint32_t build_step(ptx::Module& module, std::string_view name, bool wide) {
 }
 
 uint32_t build_block(ptx::Module& module, std::string_view name, bool wide) {
-  Builder b(module, std::string(name));
+  KernelBuilder b(module, name);
   Parameters p(b);
   b.set_block_size(bitonic_block);
   const uint32_t bytes = wide ? 8 : 4;
@@ -155,7 +155,7 @@ uint32_t build_block(ptx::Module& module, std::string_view name, bool wide) {
 }
 
 uint32_t build_fill(ptx::Module& module, std::string_view name, bool wide) {
-  Builder b(module, std::string(name));
+  KernelBuilder b(module, name);
   Parameters p(b);
   b.set_block_size(bitonic_block);
   Reg<U32> i = b.mad_lo(b.special(ptx::SpecialRegister::ctaid_x), bitonic_block, b.special(ptx::SpecialRegister::tid_x));
@@ -173,7 +173,7 @@ uint32_t build_fill(ptx::Module& module, std::string_view name, bool wide) {
 
 // to[i] = from[positions[i]], or positions[i] themselves when `from` is 0. to64: as i64.
 uint32_t build_follow(ptx::Module& module, std::string_view name, bool first, bool to64) {
-  Builder b(module, std::string(name));
+  KernelBuilder b(module, name);
   Param p_n = b.parameter<U64>("n"), p_positions = b.parameter<U64>("positions"), p_from = b.parameter<U64>("from"),
         p_to = b.parameter<U64>("to");
   b.set_block_size(bitonic_block);

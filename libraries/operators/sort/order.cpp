@@ -42,7 +42,7 @@ constexpr uint32_t numbers_block = 256, numbers_items = 4;
 
 // numbers[i] = i, as i64; zeroes `words` u64s.
 uint32_t build_order_numbers(ptx::Module& module, std::string_view name) {
-  Builder b(module, std::string(name));
+  KernelBuilder b(module, name);
   Param p_n = b.parameter<U64>("n"), p_numbers = b.parameter<U64>("numbers"), p_words = b.parameter<U64>("words"),
         p_count = b.parameter<U64>("count");
   b.set_block_size(numbers_block);
@@ -114,10 +114,11 @@ Result<SmallSort> sort_few(Library& library, Small kind, Rows& rows, std::span<c
   if (kind == Small::groups) {
     ASSIGN_OR_RETURN(out.results.offsets, memory.result(8 * (groups + 1)));
   }
-  ASSIGN_OR_RETURN(device::Mapped found, memory.mapped(16));
-  out.results.found = found.address;
+  ASSIGN_OR_RETURN(const Question question, library.ask("small_sort", 2, memory));
+  out.results.question = &question;
   RETURN_IF_ERROR(sort_small(library, kind, rows, parts, out.results));
-  ASSIGN_OR_RETURN(const uint64_t* words, library.learn("small_sort", found, 2, memory));
+  out.results.question = nullptr;
+  ASSIGN_OR_RETURN(const uint64_t* words, library.learn(question, memory));
   rows = {words[0], 0};
   RETURN_IF_ERROR(check_rows(rows));
   out.done = rows.capacity <= small_rows;

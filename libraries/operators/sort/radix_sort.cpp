@@ -46,7 +46,7 @@ struct PackKind {
 };
 
 uint32_t build_radix_pack(ptx::Module& module, std::string_view name, const PackKind& kind) {
-  Builder b(module, std::string(name));
+  KernelBuilder b(module, name);
   Param p_n = b.parameter<U64>("n"), p_rows = b.parameter<U64>("rows"), p_keys = b.parameter<U64>("keys"),
         p_counts = b.parameter<U64>("counts"), p_digits = b.parameter<U64>("digits"),
         p_clear = b.parameter<U64>("clear"), p_clears = b.parameter<U64>("clears");
@@ -167,7 +167,7 @@ struct SweepKind {
 };
 
 uint32_t build_sweep(ptx::Module& module, std::string_view name, const SweepKind& kind) {
-  Builder b(module, std::string(name));
+  KernelBuilder b(module, name);
   Param p_n = b.parameter<U64>("n"), p_tiles = b.parameter<U64>("tiles"), p_keys_in = b.parameter<U64>("keys_in"),
         p_rows_in = b.parameter<U64>("rows_in"), p_keys_out = b.parameter<U64>("keys_out"),
         p_rows_out = b.parameter<U64>("rows_out"), p_counts = b.parameter<U64>("counts"),

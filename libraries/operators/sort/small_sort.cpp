@@ -221,10 +221,11 @@ Loaded load_part(Emission& e, Reg<U32> at, std::span<const Reg<U32>> rows) {
 }
 
 uint32_t build_small(ptx::Module& module, std::string_view name, Small kind) {
-  Builder b(module, std::string(name));
+  KernelBuilder b(module, name);
   Param p_n = b.parameter<U64>("n"), p_slot = b.parameter<U64>("slot"), p_rows = b.parameter<U64>("rows"),
         p_first = b.parameter<U64>("first"), p_offsets = b.parameter<U64>("offsets"), p_size = b.parameter<U64>("size"),
-        p_found = b.parameter<U64>("found"), p_most = b.parameter<U64>("most"), p_parts = b.parameter<U64>("parts");
+        p_most = b.parameter<U64>("most"), p_parts = b.parameter<U64>("parts");
+  const Answer answer = answer_parameters(b, 2);
   std::vector<Param> p_words;
   for (uint32_t k = 0; k < part_words * small_parts; ++k) p_words.push_back(b.parameter<U64>("word" + std::to_string(k)));
   b.set_block_size(small_block);
@@ -232,12 +233,12 @@ uint32_t build_small(ptx::Module& module, std::string_view name, Small kind) {
   Emission e{.b = b, .t = thread_of(b), .shared = shared};
   e.base = b.address_of_32(shared);
   Reg<Pred> thread0 = b.setp(Is::eq, e.t.tid, 0u);
-  Reg<U64> n = b.ld_param(p_n), slot = b.ld_param(p_slot), size = b.ld_param(p_size), found = b.ld_param(p_found);
+  Reg<U64> n = b.ld_param(p_n), slot = b.ld_param(p_slot), size = b.ld_param(p_size);
   load_if<U64>(b, b.setp(Is::ne, slot, 0), Space::global, At(slot), n);
   Reg<Pred> wants_size = b.setp(Is::ne, ptx::Combine::and_, size, 0, thread0);
-  Reg<Pred> wants_found = b.setp(Is::ne, ptx::Combine::and_, found, 0, thread0);
+  Reg<Pred> is_asked = b.setp(Is::ne, ptx::Combine::and_, b.ld_param(answer.found), 0, thread0);
   store_if<U64>(b, wants_size, Space::global, At(size), b.min(n, b.ld_param(p_most)));
-  store_if<U64>(b, wants_found, Space::global, At(found), n);
+  Reg<U64> groups = b.constant<U64>(0);
   const ptx::LabelId leave = b.label();
   b.when(b.setp(Is::gt, n, small_rows)).bra_uni(leave);
 
@@ -315,12 +316,15 @@ uint32_t build_small(ptx::Module& module, std::string_view name, Small kind) {
   };
   if (kind == Small::order || kind == Small::groups)
     for (uint32_t i = 0; i < small_items; ++i) store_at(p_rows, e.inside[i], b.add(e.position, 32 * i), e.row[i]);
-  if (kind == Small::order) {
+  const auto finish = [&] {
     b.bind(leave);
+    tell(b, answer, 0, is_asked, n);
+    tell(b, answer, 1, is_asked, groups);
     b.ret();
     b.finish();
     return small_block;
-  }
+  };
+  if (kind == Small::order) return finish();
   if (kind == Small::unique) {
     // Flags move to the rows that they are about: over the keys, one word each.
     Reg<U32> own_key = b.mad_lo(e.position, 4u, e.base);
@@ -350,11 +354,8 @@ uint32_t build_small(ptx::Module& module, std::string_view name, Small kind) {
     b.add(run, b.popc(votes[i]), run);
   }
   if (kind == Small::groups) store_at(p_offsets, thread0, sum.total, e.n);
-  store_if<U64>(b, wants_found, Space::global, At(found, 8), b.cvt<U64>(sum.total));
-  b.bind(leave);
-  b.ret();
-  b.finish();
-  return small_block;
+  b.cvt<U64>(sum.total, groups);
+  return finish();
 }
 
 Library::Row small_sort(Small kind) {
@@ -374,7 +375,8 @@ Result<void> sort_small(Library& library, Small kind, const Rows& rows, std::spa
   CHECK(!parts.empty() && parts.size() <= small_parts);
   Arguments a;
   a.add(rows.capacity).add(rows.size_slot).add(results.rows).add(results.first).add(results.offsets);
-  a.add(results.size_slot).add(results.found).add(results.most).add(parts.size());
+  a.add(results.size_slot).add(results.most).add(parts.size());
+  add(a, results.question ? *results.question : Question{}, 0, 2);
   for (size_t k = 0; k < small_parts; ++k) {
     const Part part = k < parts.size() ? parts[k] : Part{};
     a.add(static_cast<uint64_t>(part.source));
@@ -385,9 +387,9 @@ Result<void> sort_small(Library& library, Small kind, const Rows& rows, std::spa
 }
 
 Result<SmallCount> count_small(Library& library, const Rows& rows, std::span<const Part> parts, Memory& memory) {
-  ASSIGN_OR_RETURN(const device::Mapped found, memory.mapped(16));
-  RETURN_IF_ERROR(sort_small(library, Small::count, rows, parts, {.found = found.address}));
-  ASSIGN_OR_RETURN(const uint64_t* words, library.learn("small_count", found, 2, memory));
+  ASSIGN_OR_RETURN(const Question question, library.ask("small_count", 2, memory));
+  RETURN_IF_ERROR(sort_small(library, Small::count, rows, parts, {.question = &question}));
+  ASSIGN_OR_RETURN(const uint64_t* words, library.learn(question, memory));
   return SmallCount{words[0], words[1]};
 }
 

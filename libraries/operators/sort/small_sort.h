@@ -21,7 +21,7 @@ struct SmallResults {
   Address rows = 0, first = 0, offsets = 0;
   Address size_slot = 0;  // of a u64: gets the number of rows; 0: not wanted
   uint64_t most = UINT64_MAX;  // order: rows that are wanted, the first ones; size_slot gets no more
-  Address found = 0;      // of two u64 in mapped memory: number of rows; number of groups. 0: not wanted
+  const Question* question = nullptr;  // of two words: number of rows; number of groups. Null: not wanted
 };
 
 // Queues the sort. When the device turns out to have more rows than small_rows, nothing but their number is written.

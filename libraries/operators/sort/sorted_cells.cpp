@@ -14,7 +14,7 @@ constexpr uint32_t cell_block = 256;
 
 // thread j: positions[j] = rows[j] - begin of its cell; begins[c] = how many rows lie before offsets[c], for all count + 1 of them.
 uint32_t build_positions(ptx::Module& module, std::string_view name) {
-  Builder b(module, std::string(name));
+  KernelBuilder b(module, name);
   Param p_rows = b.parameter<U64>("rows"), p_found = b.parameter<U64>("found"),
         p_positions = b.parameter<U64>("positions"), p_offsets = b.parameter<U64>("offsets"),
         p_cells = b.parameter<U64>("cells"), p_begins = b.parameter<U64>("begins");
@@ -102,10 +102,10 @@ Result<Cells> unique_cells(Library& library, const Cells& cells, Memory& memory)
       room = counted.groups;
     }
     ASSIGN_OR_RETURN(rows, memory.temporary(8 * room));
-    ASSIGN_OR_RETURN(device::Mapped sizes, memory.mapped(16));
-    RETURN_IF_ERROR(sort_small(library, Small::unique, {n, 0}, parts, {.first = rows, .found = sizes.address}));
-    RETURN_IF_ERROR(library.device().synchronize());
-    found = static_cast<const uint64_t*>(sizes.host)[1];
+    ASSIGN_OR_RETURN(const Question question, library.ask("small_sort", 2, memory));
+    RETURN_IF_ERROR(sort_small(library, Small::unique, {n, 0}, parts, {.first = rows, .question = &question}));
+    ASSIGN_OR_RETURN(const uint64_t* words, library.learn(question, memory));
+    found = words[1];
   } else {
     RETURN_IF_ERROR(find_bounds(library, {n, 0}, parts, memory));
     ASSIGN_OR_RETURN(Sorted sorted, sort_rows(library, pack_words(parts), n, true, run_words(n), scratch));

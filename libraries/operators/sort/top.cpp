@@ -52,7 +52,7 @@ Reg<Pred> before(Builder& b, const Bits& x, const Bits& y, Reg<Pred> equal) {
 }
 
 uint32_t build_ranks(ptx::Module& module, std::string_view name, std::span<const Source> sources) {
-  Builder b(module, std::string(name));
+  KernelBuilder b(module, name);
   Param p_n = b.parameter<U64>("n"), p_slot = b.parameter<U64>("slot"), p_list = b.parameter<U64>("list"),
         p_population = b.parameter<U64>("population"), p_shift = b.parameter<U64>("shift"),
         p_most = b.parameter<U64>("most"), p_out = b.parameter<U64>("out");
@@ -156,10 +156,11 @@ uint32_t build_ranks(ptx::Module& module, std::string_view name, std::span<const
 
 // listed: rows come from a list.
 uint32_t build_filter(ptx::Module& module, std::string_view name, std::span<const Source> sources, bool listed) {
-  Builder b(module, std::string(name));
+  KernelBuilder b(module, name);
   Param p_n = b.parameter<U64>("n"), p_list = b.parameter<U64>("list"), p_last = b.parameter<U64>("last"),
         p_out = b.parameter<U64>("out"), p_room = b.parameter<U64>("room"), p_counters = b.parameter<U64>("counters"),
-        p_slot = b.parameter<U64>("slot"), p_found = b.parameter<U64>("found");
+        p_slot = b.parameter<U64>("slot");
+  const Answer answer = answer_parameters(b, 1);
   const std::vector<PartCode> parts = declare_parts(b, sources);
   b.set_block_size(block_threads);
   // Counts of the warps; where the tile's rows go.
@@ -230,7 +231,7 @@ uint32_t build_filter(ptx::Module& module, std::string_view name, std::span<cons
   b.membar(ptx::Scope::gpu);
   Reg<U64> count = b.cvt<U64>(b.atom<U32>(AtomicOp::exch, Space::global, At(counters, kept_at), 0u));
   b.st<U64>(Space::global, At(b.ld_param(p_slot)), count);
-  b.st<U64>(Space::global, At(b.ld_param(p_found)), count);
+  tell(b, answer, 0, thread0, count);
   b.st<U32>(Space::global, At(counters, done_at), 0u);
   b.bind(leave);
   b.ret();
@@ -281,13 +282,14 @@ Result<void> rank_rows(Library& library, std::span<const Part> parts, const Some
   return library.launch(*kernel, static_cast<uint32_t>(blocks), a, entries * top_bytes_of(parts));
 }
 
-// The rows up to `last` (the address of its number) go to `out`, at most `room`; their number to `slot` and `found`.
+// The rows up to `last` (the address of its number) go to `out`, at most `room`; their number to `slot` and to the question.
 Result<void> filter_rows(Library& library, std::span<const Part> parts, const Some& rows, Address last, Address out,
-                         uint64_t room, Address slot, Address found) {
+                         uint64_t room, Address slot, const Question& question) {
   ASSIGN_OR_RETURN(const Kernel* kernel, library.kernel(filter_kernel(top_sources_of(parts), rows.list != 0)));
   ASSIGN_OR_RETURN(Address counters, library.zeroed());
   Arguments a;
-  a.add(rows.n).add(rows.list).add(last).add(out).add(room).add(counters).add(slot).add(found);
+  a.add(rows.n).add(rows.list).add(last).add(out).add(room).add(counters).add(slot);
+  add(a, question, 0, 1);
   for (const Part& p : parts) add_part(a, p);
   return library.launch(*kernel, library.grid(*kernel, tiles_for(rows.n, filter_tile)), a,
                         rows.n * (top_bytes_of(parts.first(1)) + (rows.list ? 4 : 0)));
@@ -338,7 +340,7 @@ Result<std::optional<Address>> select_top(Library& library, std::span<const Part
       RETURN_IF_ERROR(rank_rows(library, parts, rows, false, 0, most, out));
       return std::optional(out);
     }
-    ASSIGN_OR_RETURN(const device::Mapped found, memory.mapped(8));
+    ASSIGN_OR_RETURN(const Question question, library.ask("top", 1, memory));
     if (!slot) {
       ASSIGN_OR_RETURN(slot, memory.temporary(8));
     }
@@ -346,10 +348,10 @@ Result<std::optional<Address>> select_top(Library& library, std::span<const Part
     ASSIGN_OR_RETURN(const Address kept, memory.temporary(4 * round.room));
     RETURN_IF_ERROR(rank_rows(library, parts, rows, true, round.shift, round.rank, sample));
     RETURN_IF_ERROR(
-        filter_rows(library, parts, rows, sample + 8 * (round.rank - 1), kept, round.room, slot, found.address));
+        filter_rows(library, parts, rows, sample + 8 * (round.rank - 1), kept, round.room, slot, question));
     const bool last = round.room <= most_candidates;
     if (last) RETURN_IF_ERROR(rank_rows(library, parts, {round.room, kept, slot}, false, 0, most, out));
-    ASSIGN_OR_RETURN(const uint64_t* words, library.learn("top", found, 1, memory));
+    ASSIGN_OR_RETURN(const uint64_t* words, library.learn(question, memory));
     const uint64_t count = words[0];
     if (count < most || count > round.room) return nothing;
     if (last) return std::optional(out);

@@ -241,7 +241,7 @@ Reg<Pred> passes(Builder& b, const WordTest& scan, Reg<U64> text, Reg<U32> lengt
 }
 
 uint32_t build_like(ptx::Module& module, std::string_view name) {
-  Builder b(module, std::string(name));
+  KernelBuilder b(module, name);
   b.set_block_size(block_threads);
   const Parameter handles_at = b.parameter<U64>("handles"), pad_at = b.parameter<U64>("pad");
   const Parameter count = b.parameter<U64>("count"), program_at = b.parameter<U64>("program");

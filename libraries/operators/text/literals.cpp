@@ -31,7 +31,7 @@ LiteralText text_of(Builder& b, Reg<U64> handles, Reg<U64> pad, Reg<U32> number)
 
 // Numbers of strings that equal literal k are count + k until `settle` has run.
 uint32_t build_find(ptx::Module& module, std::string_view name, bool places) {
-  Builder b(module, std::string(name));
+  KernelBuilder b(module, name);
   b.set_block_size(block_threads);
   const Parameter count_at = b.parameter<U64>("count"), handles_at = b.parameter<U64>("handles");
   const Parameter pad_at = b.parameter<U64>("pad"), literals_at = b.parameter<U64>("literals");
@@ -112,7 +112,7 @@ uint32_t build_find(ptx::Module& module, std::string_view name, bool places) {
 }
 
 uint32_t build_settle(ptx::Module& module, std::string_view name) {
-  Builder b(module, std::string(name));
+  KernelBuilder b(module, name);
   b.set_block_size(block_threads);
   const Parameter count_at = b.parameter<U64>("count"), firsts_at = b.parameter<U64>("firsts");
   const Parameter out_at = b.parameter<U64>("out");

@@ -45,6 +45,7 @@ class Reused final : public Memory {
   }
   Result<Address> result(uint64_t bytes) override { return temporary(bytes); }
   Result<device::Mapped> mapped(uint64_t bytes) override { return from_.mapped(bytes); }
+  Result<void> waited() override { return from_.waited(); }
   uint64_t most_unknown() const override { return from_.most_unknown(); }
 
  private:
@@ -73,7 +74,7 @@ Reg<U32> load_row(Builder& b, Reg<U64> rows, Reg<U32> place) {  // the low half 
 // open[run] = 1 where neighbours differ, and *lowest the first word of all in which some do.
 // `all`: the strings as they lie are one run, and nothing is marked.
 uint32_t build_ties(ptx::Module& module, std::string_view name, bool all) {
-  Builder b(module, std::string(name));
+  KernelBuilder b(module, name);
   b.set_block_size(block_threads);
   const Parameter count = b.parameter<U64>("count"), handles_at = b.parameter<U64>("handles");
   const Parameter pad_at = b.parameter<U64>("pad"), from_at = b.parameter<U64>("from");
@@ -131,7 +132,7 @@ uint32_t build_ties(ptx::Module& module, std::string_view name, bool all) {
 
 // marks[place] = is its run open.
 uint32_t build_mark(ptx::Module& module, std::string_view name) {
-  Builder b(module, std::string(name));
+  KernelBuilder b(module, name);
   b.set_block_size(block_threads);
   const Parameter count = b.parameter<U64>("count"), rows_at = b.parameter<U64>("rows");
   const Parameter runs_at = b.parameter<U64>("runs"), open_at = b.parameter<U64>("open");
@@ -154,7 +155,7 @@ uint32_t build_mark(ptx::Module& module, std::string_view name) {
 // The arrays of the next round, of the listed places of this one. `all`: this one has no rows and
 // places of its own.
 uint32_t build_next(ptx::Module& module, std::string_view name, bool all) {
-  Builder b(module, std::string(name));
+  KernelBuilder b(module, name);
   b.set_block_size(block_threads);
   const Parameter count = b.parameter<U64>("count"), list_at = b.parameter<U64>("list");
   const Parameter sorted_at = b.parameter<U64>("sorted"), handles_at = b.parameter<U64>("handles");
@@ -190,7 +191,7 @@ uint32_t build_next(ptx::Module& module, std::string_view name, bool all) {
 
 // order[places[k]] = rows[sorted[k]], and starts[places[k]] = differs[k].
 uint32_t build_place(ptx::Module& module, std::string_view name) {
-  Builder b(module, std::string(name));
+  KernelBuilder b(module, name);
   b.set_block_size(block_threads);
   const Parameter count = b.parameter<U64>("count"), sorted_at = b.parameter<U64>("sorted");
   const Parameter differs_at = b.parameter<U64>("differs"), rows_at = b.parameter<U64>("rows");
@@ -274,7 +275,7 @@ Result<Ranks> rank(Library& library, const Strings& strings, Memory& memory) {
   const uint64_t words = (lengths[0].high + 7) / 8;
   ASSIGN_OR_RETURN(const device::Mapped common,
                    find_ties(library, strings, words, round, nullptr, 0, 0, 0, 0, work));
-  RETURN_IF_ERROR(library.device().synchronize());
+  RETURN_IF_ERROR(library.wait(memory));
   uint64_t word = word_of(common);
   Address order = 0, starts = 0;      // of all strings
   if (word == no_word) word = words;  // all are equal, which their lengths tell

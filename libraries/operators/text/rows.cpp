@@ -17,7 +17,7 @@ Text text_at(Builder& b, Reg<U64> handles, Reg<U64> pad, Reg<U32> row) {
 
 uint32_t build_rows(ptx::Module& module, std::string_view name,
                     const std::vector<std::string>& names, const RowBody& body) {
-  Builder b(module, std::string(name));
+  KernelBuilder b(module, name);
   b.set_block_size(block_threads);
   std::vector<Parameter> declared{b.parameter<U64>("count")};
   for (const std::string& p : names) declared.push_back(b.parameter<U64>(p));

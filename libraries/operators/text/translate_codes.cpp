@@ -11,7 +11,7 @@ constexpr uint32_t code_items = 4;
 constexpr uint32_t code_tile_rows = block_threads * code_items;
 
 uint32_t build_translate(ptx::Module& module, std::string_view name, Type type) {
-  Builder b(module, std::string(name));
+  KernelBuilder b(module, name);
   b.set_block_size(block_threads);
   const VectorParameters codes = vector_parameters(b, "codes");
   const Parameter table_at = b.parameter<U64>("table"), entries_at = b.parameter<U64>("entries");
