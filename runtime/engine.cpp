@@ -161,8 +161,24 @@ bool Engine::State::keep_forms_alone(bool again) {
   return true;
 }
 
+void Engine::State::unmap() {
+  const std::function<void(Item&)> forget = [&](Item& item) {
+    if (item.column && item.data_buffer && item.data_buffer->host) {
+      item.data = 0;
+      item.data_buffer = nullptr;
+      ++evictions;
+    }
+    for (const ItemPtr& part : item.parts) forget(*part);
+  };
+  for (auto* items : {&columns, &fetched})
+    for (const auto& [column, item] : *items)
+      if (item) forget(*item);
+  std::erase_if(uploaded, [](const Uploaded& u) { return u.item->column && !u.item->data; });
+}
+
 bool Engine::State::give_back_host() {
   const bool had_copies = pinned.bytes() > 0;
+  unmap();
   pinned.give_back(true);
   return keep_forms_alone(true) || had_copies;
 }
@@ -199,7 +215,7 @@ void Engine::State::drop_cache() {
 void Engine::State::end_uncached(Plan::State& plan, bool is_early) {
   plan.early.clear();
   uint64_t bytes = 0;
-  for (const Uploaded& u : uploaded) bytes += u.item->data_buffer ? u.item->data_buffer->bytes : 0;
+  for (const Uploaded& u : uploaded) bytes += u.bytes();
   if (is_early && memory.peak() + bytes <= device.info().memory_bytes / 4 * 3)
     for (const Uploaded& u : uploaded)
       if (u.item->column) plan.early.emplace(u.item->column.get(), u.item->foreign_rows);
@@ -245,6 +261,7 @@ void Engine::forget(std::span<const std::shared_ptr<const data::Column>> columns
 uint64_t Engine::columns_encoded() const { return state_->forms.encoded(); }
 uint64_t Engine::column_bytes() const { return state_->column_bytes; }
 uint64_t Engine::pinned_column_bytes() const { return state_->pinned_column_bytes; }
+uint64_t Engine::mapped_column_bytes() const { return state_->mapped_column_bytes; }
 
 Result<BufferPtr> Engine::State::send(const std::shared_ptr<const data::Bytes>& bytes, uint64_t size, bool pins) {
   PinnedBytes::Source source{.from = bytes ? bytes->data() : nullptr};
@@ -257,6 +274,14 @@ Result<BufferPtr> Engine::State::send(const std::shared_ptr<const data::Bytes>& 
   if (source.is_pinned) pinned_column_bytes += size;
   return sent;
 }
+
+Result<BufferPtr> Engine::State::map(const std::shared_ptr<const data::Bytes>& bytes) {
+  auto scope = timings ? timings->measure(Phase::data, "pinned memory") : Timings::Scope(nullptr);
+  ASSIGN_OR_RETURN(BufferPtr there, pinned.mapped(bytes, pool));
+  mapped_column_bytes += bytes->size();
+  return there;
+}
+
 uint64_t Engine::peak_bytes() const { return state_->memory.peak(); }
 void Engine::limit_memory(uint64_t bytes) { state_->memory.set_limit(bytes); }
 uint64_t Engine::device_bytes() const {
@@ -493,9 +518,10 @@ Result<std::vector<Value>> Engine::run_once(Plan& plan, Timings& timings, std::s
   Plan::State& p = *plan.state_;
   state_->memory.begin_peak();
   const size_t printed_before = printed ? printed->size() : 0;
-  if (state_->encode != p.options.encode) {
+  if (state_->encode != p.options.encode || state_->transfer != p.options.transfer) {
     state_->drop_cache();
     state_->encode = p.options.encode;
+    state_->transfer = p.options.transfer;
   }
   if (!p.stream && (p.options.range_rows || p.options.in_two) && !p.stays_whole) {
     const Error stays{Fault::usage, "no table can be cut"};
@@ -558,6 +584,16 @@ Result<std::vector<Value>> Engine::run_whole(Plan& plan, Timings& timings, std::
   for (KernelState& k : p.kernels) {
     k.report.launches = k.report.late = 0;
     k.report.ns = k.report.all_floor_bytes = 0;
+  }
+  if (p.options.transfer == Transfer::automatic && !p.options.cache && !p.mapped && p.runs > 0 && p.tables == &state_->tables) {
+    DataChoices choices;
+    (void)forecast(p.compiled, p.sources, p.options, *p.tables, &choices);
+    const model::Calibration unknown;
+    for (size_t c = 0; c < choices.columns.size(); ++c) {
+      if (!p.mapped) p.mapped.emplace();
+      if (choices.maps(c, p.options.model ? *p.options.model : unknown))
+        p.mapped->emplace(choices.columns[c].column.get(), choices.columns[c].of_rows);
+    }
   }
   Result<std::vector<Value>> results = std::vector<Value>{};
   std::vector<uint32_t> repeats, unfit, apart;

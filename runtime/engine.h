@@ -71,6 +71,8 @@ struct EngineOptions {
   uint64_t longest_vector = data::longest_vector;  // of one kernel; what is longer runs by ranges
   bool cache = true;  // else columns and strings leave the device after each run
   Encode encode = Encode::narrow;  // --encode
+  Transfer transfer = Transfer::automatic;  // --transfer
+  const model::Calibration* model = nullptr;  // of the device, by which that is decided; outlives the plan; null: what is assumed of all
   // Results of operators are looked at on the host; what does not hold ends the run (Cause::finding). Outlives the plan; null: none are.
   OperatorChecks* checks = nullptr;
 };
@@ -80,6 +82,22 @@ struct DataChoices {
   std::vector<std::string> again;  // for which the program is compiled again
   std::vector<std::string> kept;   // of the program as it is
   std::vector<model::Work> work;   // what the run does in turn, as far as columns tell: of a program that was compiled for them
+  // Columns of numbers that kernels read, by model::Work's numbers.
+  struct Column {
+    std::shared_ptr<const data::Column> column;
+    std::string name;             // "lineorder.lo_revenue"; empty: of no table
+    bool of_rows = false;         // its rows in the table that the foreign key refers to
+    uint64_t bytes = 0;           // as it is sent
+    bool is_read_whole = false;   // by something of which `work` tells nothing
+  };
+  std::vector<Column> columns;
+  model::Transfer transfer(size_t column, const model::Calibration& c) const {
+    return model::transfer_of(work, static_cast<uint32_t>(column), static_cast<double>(columns[column].bytes), c);
+  }
+  // Whether kernels read it in the host's memory, where it does not stay on the device.
+  bool maps(size_t column, const model::Calibration& c) const {
+    return !columns[column].is_read_whole && transfer(column, c).is_better_read();
+  }
 };
 
 class Engine {
@@ -146,6 +164,8 @@ class Engine {
   // them from pinned memory (runtime/memory/pinned_bytes.h).
   uint64_t column_bytes() const;
   uint64_t pinned_column_bytes() const;
+  // Bytes of columns that kernels were given in the host's memory, each time that one was; they are not among column_bytes.
+  uint64_t mapped_column_bytes() const;
   // Device memory that may be in use at once, pages included. Not the code of kernels, nor host memory that the device reaches.
   void limit_memory(uint64_t bytes);
 

@@ -44,6 +44,7 @@ std::string run_json(const RunReport& r) {
   if (r.columns_encoded) out += fmt::format(",\n \"columns_encoded\":{}", r.columns_encoded);
   if (r.column_bytes) out += fmt::format(",\n \"column_bytes\":{}", r.column_bytes);
   if (r.pinned_column_bytes) out += fmt::format(",\n \"pinned_column_bytes\":{}", r.pinned_column_bytes);
+  if (r.mapped_column_bytes) out += fmt::format(",\n \"mapped_column_bytes\":{}", r.mapped_column_bytes);
   const auto phrases = [&](std::string_view key, const std::vector<std::string>& all) {
     if (all.empty()) return;
     out += fmt::format(",\n \"{}\":[", key);
@@ -81,6 +82,8 @@ std::string run_text(const RunReport& r) {
                        r.pinned_column_bytes
                            ? fmt::format(", {:.3f} MB of them from pinned memory", static_cast<double>(r.pinned_column_bytes) * 1e-6)
                            : "");
+  if (r.mapped_column_bytes)
+    out += fmt::format("columns that kernels read in the host's memory: {:.3f} MB\n", static_cast<double>(r.mapped_column_bytes) * 1e-6);
   for (const std::string& w : r.host_work) out += fmt::format("host work: {}\n", w);
   for (const std::string& f : r.fallbacks) out += fmt::format("fallback to the reference interpreter: {}\n", f);
   return out;

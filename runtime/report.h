@@ -32,6 +32,7 @@ struct RunReport {
   uint64_t columns_encoded = 0;        // that the host put in another form for the device (Engine::columns_encoded)
   uint64_t column_bytes = 0;           // that went to the device in this run (Engine::column_bytes)
   uint64_t pinned_column_bytes = 0;    // of these, from pinned memory
+  uint64_t mapped_column_bytes = 0;    // beside these: of columns that kernels were given in the host's memory
   std::vector<std::string> host_work{};  // in host memory, of what does not fit on the device
   std::vector<std::string> fallbacks;  // builtins that ran on the reference interpreter though the device was another
 };

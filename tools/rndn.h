@@ -52,6 +52,8 @@ struct Flags {
   std::string alloc = "pages";            // --alloc
   std::string buffers = "contiguous";     // --buffers
   std::string encode = "narrow";          // --encode
+  std::string transfer = "auto";          // --transfer
+  const model::Calibration* model = nullptr;  // of no flag: EngineOptions::model
   std::string branch_inlining = "on";     // --branch-inlining
   bool strict = false, no_fallback = false, no_cache = false, verify_passes = false, prove = false;
 };

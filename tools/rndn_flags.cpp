@@ -121,6 +121,10 @@ void add_run_flags(CLI::App& command, Flags& flags) {
          {"driver", "pages"});
   choice("--buffers", flags.buffers, "lists lie in one piece: contiguous, the only way", {"contiguous"});
   add_encode_flag(command, flags);
+  choice("--transfer", flags.transfer,
+         "columns: copied to the device, mapped (kernels read them in the host's memory), or auto (default): of those that do not stay on "
+         "the device, mapped where little of them is read",
+         {"auto", "copied", "mapped"});
   command.add_flag("--prove", flags.prove,
                    "run it again by other kernels and on the reference interpreter, and compare; what differs ends with exit code 70");
   command.add_flag("--no-fallback", flags.no_fallback, "what only the reference interpreter can run is an error");
@@ -202,9 +206,9 @@ Result<void> check_writable(const std::string& path) {
 }
 
 std::string code_flags(const Flags& f) {
-  return fmt::format("{} {} {} {} {} {} {} {} O{} r{} {} {} {} {} {} {} {} {} {}{}{}{}", f.arch, f.backend,
+  return fmt::format("{} {} {} {} {} {} {} {} O{} r{} {} {} {} {} {} {} {} {} {} {}{}{}{}", f.arch, f.backend,
                      f.branch_inlining, f.alloc, f.outline, f.fuse_operators, f.scheduler, f.dialect, f.level,
-                     f.limit_registers, f.sort, f.top, f.group, f.join, f.member, f.like, f.encode, f.ordered, f.strict,
+                     f.limit_registers, f.sort, f.top, f.group, f.join, f.member, f.like, f.encode, f.transfer, f.ordered, f.strict,
                      f.no_fallback, f.no_cache, f.verify_passes);
 }
 
@@ -251,6 +255,8 @@ runtime::EngineOptions engine_options(const Flags& flags, bool measure_kernels) 
   o.alloc = flags.alloc == "driver" ? Alloc::driver : Alloc::pages;
   o.cache = !flags.no_cache;
   o.encode = *runtime::find_encode(flags.encode);
+  o.transfer = *runtime::find_transfer(flags.transfer);
+  o.model = flags.model;
   return o;
 }
 

@@ -46,6 +46,7 @@ void add_counts(Counts& to, const Counts& from) {
   to.thread_instructions += from.thread_instructions;
   to.issue_cycles += from.issue_cycles;
   to.global_load_sectors += from.global_load_sectors;
+  to.mapped_load_sectors += from.mapped_load_sectors;
   to.global_store_sectors += from.global_store_sectors;
   to.shared_accesses += from.shared_accesses;
   to.divergent_branches += from.divergent_branches;

@@ -155,12 +155,14 @@ uint32_t sectors(const uint64_t* addresses, uint32_t mask, uint32_t size) {
   return count;
 }
 
-void count_sectors(Warp& w, Space space, bool is_store, uint32_t sector_count, uint32_t bytes) {
+// at: where one of the loads is; a warp reads one array.
+void count_sectors(Warp& w, Space space, bool is_store, uint32_t sector_count, uint32_t bytes, uint64_t at) {
   Counters& c = w.tally->counters;
   if (space == Space::shared) {
     ++c.shared_accesses;
   } else if (space != Space::local) {
     (is_store ? c.global_store_sectors : c.global_load_sectors) += sector_count;
+    if (!is_store && at >= mapped_base) c.mapped_load_sectors += sector_count;
     (is_store ? c.global_store_bytes : c.global_load_bytes) += bytes;
   }
 }
@@ -248,7 +250,7 @@ Status load_op(Warp& w, const Op& op, uint32_t mask) {
   uint32_t* d = row(w, op.d);
   uint64_t first;
   if (const std::byte* p = contiguous<space, size>(w, op, mask, wide, first)) {
-    count_sectors(w, space, false, static_cast<uint32_t>(((first + lanes * size - 1) >> 5) - (first >> 5) + 1), lanes * size);
+    count_sectors(w, space, false, static_cast<uint32_t>(((first + lanes * size - 1) >> 5) - (first >> 5) + 1), lanes * size, first);
     if constexpr (space == Space::global) fetch_ahead<lanes * size>(w, op, p);
     if constexpr (size == 4) {
       std::memcpy(d, p, lanes * 4);
@@ -271,8 +273,8 @@ Status load_op(Warp& w, const Op& op, uint32_t mask) {
     }
     return Status::go;
   }
-  uint64_t addresses[lanes];
-  for_lanes(mask, [&](uint32_t l) { addresses[l] = lane_address(w, op, l, wide); });
+  uint64_t addresses[lanes], some = 0;
+  for_lanes(mask, [&](uint32_t l) { addresses[l] = some = lane_address(w, op, l, wide); });
   if (may_race<space>(w)) w.block->races->step();
   for (uint32_t bits = mask; bits; bits &= bits - 1) {
     const uint32_t l = std::countr_zero(bits);
@@ -300,7 +302,7 @@ Status load_op(Warp& w, const Op& op, uint32_t mask) {
     }
   }
   count_sectors(w, space, false, space == Space::global || space == Space::generic ? sectors(addresses, mask, size) : 0,
-        static_cast<uint32_t>(std::popcount(mask)) * size);
+        static_cast<uint32_t>(std::popcount(mask)) * size, some);
   if (space == Space::shared && w.launch->options.count_classes) [[unlikely]]
     w.tally->counters.shared_bank_conflicts += bank_conflicts(addresses, mask, size);
   return Status::go;
@@ -313,7 +315,7 @@ Status store_op(Warp& w, const Op& op, uint32_t mask) {
   const uint32_t* s = w.rows[op.y & 1] + op.d2;
   uint64_t first;
   if (std::byte* p = contiguous<space, size>(w, op, mask, wide, first)) {
-    count_sectors(w, space, true, static_cast<uint32_t>(((first + lanes * size - 1) >> 5) - (first >> 5) + 1), lanes * size);
+    count_sectors(w, space, true, static_cast<uint32_t>(((first + lanes * size - 1) >> 5) - (first >> 5) + 1), lanes * size, first);
     for (uint32_t l = 0; l < lanes; ++l) {
       if constexpr (size == 1) store<uint8_t>(p + l, static_cast<uint8_t>(s[l]));
       if constexpr (size == 2) store<uint16_t>(p + 2 * l, static_cast<uint16_t>(s[l]));
@@ -349,7 +351,7 @@ Status store_op(Warp& w, const Op& op, uint32_t mask) {
       std::memcpy(at, value, size);
   }
   count_sectors(w, space, true, space == Space::global || space == Space::generic ? sectors(addresses, mask, size) : 0,
-        static_cast<uint32_t>(std::popcount(mask)) * size);
+        static_cast<uint32_t>(std::popcount(mask)) * size, 0);
   if (space == Space::shared && w.launch->options.count_classes) [[unlikely]]
     w.tally->counters.shared_bank_conflicts += bank_conflicts(addresses, mask, size);
   return Status::go;
@@ -399,7 +401,7 @@ Status matrices(Warp& w, const Op& op, uint32_t mask) {
         note_access(w, op, l, rows[l], row_bytes, Races::Kind::write, cells[l]);
       std::memcpy(rows[l], cells[l], row_bytes);
     }
-  count_sectors(w, Space::shared, !loads, 0, 8 * op.x * row_bytes);
+  count_sectors(w, Space::shared, !loads, 0, 8 * op.x * row_bytes, 0);
   if (w.launch->options.count_classes) [[unlikely]]
     w.tally->counters.shared_bank_conflicts += bank_conflicts(addresses, used, row_bytes);
   return Status::go;

@@ -50,6 +50,7 @@ struct Counts {
   uint64_t thread_instructions = 0;
   uint64_t issue_cycles = 0;                                   // sum of stall counts of executed instructions, per warp
   uint64_t global_load_sectors = 0, global_store_sectors = 0;  // 32-byte sectors
+  uint64_t mapped_load_sectors = 0;                            // of these, of map()'s memory: they come over the bus
   uint64_t global_load_bytes = 0, global_store_bytes = 0;      // that threads asked for
   uint64_t shared_accesses = 0;
   uint64_t divergent_branches = 0;

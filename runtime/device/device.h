@@ -39,6 +39,7 @@ struct Dim3 {
 
 struct LaunchCounters {  // simulator only; zeros elsewhere
   uint64_t warp_instructions = 0, thread_instructions = 0, load_sectors = 0, store_sectors = 0;
+  uint64_t mapped_load_sectors = 0;  // of load_sectors, of mapped memory
 };
 
 // Pinned host memory that kernels reach at a device address: small results arrive in it without a copy, and copies from it read it when they happen.

@@ -259,6 +259,13 @@ std::optional<Encode> find_encode(std::string_view name) {
   return std::nullopt;
 }
 
+std::optional<Transfer> find_transfer(std::string_view name) {
+  if (name == "auto") return Transfer::automatic;
+  if (name == "copied") return Transfer::copied;
+  if (name == "mapped") return Transfer::mapped;
+  return std::nullopt;
+}
+
 ColumnForm form_of(const data::Column& c, RowsReferred rows_of, Encode encode, ThreadPool* pool) {
   if (encode == Encode::automatic) encode = automatic;
   const Stored host = host_form(c, rows_of);

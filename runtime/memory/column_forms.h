@@ -32,6 +32,11 @@ namespace rndn::runtime {
 enum class Encode : uint8_t { automatic, plain, narrow, packed };
 std::optional<Encode> find_encode(std::string_view name);  // "auto", "plain", ..
 
+// --transfer. copied: columns are copied to the device. mapped: kernels read them in the host's memory. automatic: of those that do not stay on the
+// device, the ones of which so few elements are read that it takes less time (model::transfer_of).
+enum class Transfer : uint8_t { automatic, copied, mapped };
+std::optional<Transfer> find_transfer(std::string_view name);  // "auto", "copied", "mapped"
+
 // Bits are taken instead of bytes where an element is at most this part of what bytes would be: it
 // costs one more load and three instructions to read one.
 inline constexpr double packed_saves_from = 0.75;

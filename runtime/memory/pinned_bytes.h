@@ -1,7 +1,8 @@
-// Columns that go to the device again and again, in host memory that it reads by itself.
+// Columns that go to the device again and again, in host memory that it reads by itself: copies do, or kernels.
 //
 //   PinnedBytes pinned(device, {});
 //   const PinnedBytes::Source source = pinned.of(column.data, pool);   // where to send them from
+//   ASSIGN_OR_RETURN(BufferPtr buffer, pinned.mapped(column.data, pool));   // where kernels read them
 //
 // In: bytes of a column that are about to be sent, which do not change. Out: for the first time where
 // they lie, from the second on a copy of them in pinned memory (Device::allocate_mapped): copies from
@@ -11,7 +12,8 @@
 //
 // Cost: 0.37 s a GiB (H200) and as much memory again, once; so only of what is sent again. At most a
 // quarter of the host's memory, and only where another quarter is available beside it. It goes
-// back with this object, or with the next call after the column is gone. Left out: few bytes, devices
+// back with this object, or with the next call after the column is gone, and not before the last
+// buffer that kernels read it by; that waits for the work. Left out of `of`: few bytes, devices
 // with one stream, work with a limit of host memory, and what the driver refuses to pin.
 #pragma once
 #include <cstdint>
@@ -21,6 +23,7 @@
 #include "libraries/base/system/parallel.h"
 #include "runtime/data/bytes.h"
 #include "runtime/device/device.h"
+#include "runtime/memory/arena.h"
 
 namespace rndn::runtime {
 
@@ -32,7 +35,6 @@ class PinnedBytes {
   };
   // The device outlives it.
   PinnedBytes(device::Device& device, const Options& options);
-  ~PinnedBytes();
   PinnedBytes(const PinnedBytes&) = delete;
 
   struct Source {
@@ -41,24 +43,33 @@ class PinnedBytes {
   };
   // bytes, pool: may be null. Throws Cancelled when the caller's work ends.
   Source of(const std::shared_ptr<const data::Bytes>& bytes, ThreadPool* pool);
+  // A copy that kernels read, which is there as long as the buffer is; `bytes` are not empty. Charged to the caller's work, if that makes it.
+  // Throws Cancelled, as `of` does, or where the host has no room; fails (fault world) where the driver pins no more.
+  Result<BufferPtr> mapped(const std::shared_ptr<const data::Bytes>& bytes, ThreadPool* pool);
   // Whether the next call of `of` gives pinned memory that is there already.
   bool has(const std::shared_ptr<const data::Bytes>& bytes) const;
-  uint64_t bytes() const { return pinned_; }  // of pinned memory
+  // Whether it gives pinned memory, if there is room.
+  bool has_been_sent(const std::shared_ptr<const data::Bytes>& bytes) const;
+  uint64_t bytes() const { return *pinned_; }  // of pinned memory
   // What columns have that are gone; all: every copy. Waits for what is sent from there.
   void give_back(bool all);
 
  private:
+  struct Memory;
   struct Known {
     std::weak_ptr<const data::Bytes> of;
-    device::Mapped memory;  // none: it has been sent once, or the driver has refused
+    std::shared_ptr<Memory> memory;  // null: it has been sent once, or the driver has refused
     bool is_refused = false, is_filled = false;
     uint64_t bytes = 0;
   };
-  bool pin(Known& known);
+  Known& known_of(const std::shared_ptr<const data::Bytes>& bytes, bool& fresh);
+  Result<void> pin(Known& known);
+  bool has_room(const Known& known) const;
+  static void fill(Known& known, const std::byte* from, ThreadPool* pool);
 
   device::Device& device_;
   const uint64_t least_, host_, most_;
-  uint64_t pinned_ = 0;
+  const std::shared_ptr<uint64_t> pinned_ = std::make_shared<uint64_t>(0);  // what buffers keep counts
   std::map<const data::Bytes*, Known> known_;
 };
 

@@ -111,6 +111,7 @@ Result<Calibration> parse_calibration(const std::string& text, const std::string
     if (json.contains("rates") && json["rates"].is_object())
       if (const auto at = json["rates"].find(row.name); at != json["rates"].end() && at->is_object())
         if (const auto in = at->find("points"); in != at->end() && in->is_array()) points = &*in;
+    if (row.may_lack && (!points || points->empty())) continue;
     if (!points || points->empty()) return input_error("{}: expected points of it, found none", where);
     if (row.by.empty() && points->size() > 1)
       return input_error("{}: expected one point, found {}", where, points->size());

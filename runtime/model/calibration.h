@@ -10,8 +10,8 @@
 
 namespace rndn::model {
 
-// What is measured. Of kernels, times are without what an empty one takes. cost.h reads what kernels and their launches
-// are made of; copies, transfers and unpacking (whose instructions count in kernels) are for decisions yet to be made by it.
+// What is measured. Of kernels, times are without what an empty one takes. cost.h reads what kernels, their launches and
+// transfers are made of; copies and unpacking (whose instructions count in kernels) are for decisions yet to be made by it.
 enum class Rate : uint8_t {
   read,         // bytes per second, by the bytes of all
   copy,         // the same of a copy on the device: read and written
@@ -25,6 +25,7 @@ enum class Rate : uint8_t {
   add_shared,   // the same to shared memory
   host_pinned,  // bytes per second to the device, from pinned memory by its address
   host_staged,  // from other memory
+  host_mapped,  // bytes per second that kernels read of pinned memory, by how many they read in a piece; sectors of 32 bytes each
   unpack,       // elements of bit-packed vectors per second, by their bits
   issue,        // instructions of threads per second
   overlap,  // what the shorter of two works of a kernel adds to its time, as a share of it: fitted on kernels that do both
@@ -32,6 +33,7 @@ enum class Rate : uint8_t {
 struct RateRow {
   Rate rate;
   std::string_view name, unit, by;  // by: what points are of; empty: there is one point
+  bool may_lack = false;            // files from before it was measured are read all the same
 };
 inline constexpr RateRow rate_rows[] = {
     {Rate::read, "read", "B/s", "bytes"},
@@ -46,6 +48,7 @@ inline constexpr RateRow rate_rows[] = {
     {Rate::add_shared, "add in shared memory", "1/s", "places"},
     {Rate::host_pinned, "host to device, pinned", "B/s", ""},
     {Rate::host_staged, "host to device, staged", "B/s", ""},
+    {Rate::host_mapped, "host memory read by kernels", "B/s", "bytes in a piece", true},
     {Rate::unpack, "unpack", "1/s", "bits"},
     {Rate::issue, "issue", "1/s", ""},
     {Rate::overlap, "overlap", "share", ""},

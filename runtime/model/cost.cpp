@@ -7,6 +7,7 @@ namespace rndn::model {
 namespace {
 
 constexpr double sector_bits = 256;
+constexpr double piece_bytes = 1024;  // of Rate::host_mapped, the largest
 
 // Of so many bytes in order. More never take less: between two points time, and not bandwidth, is on a straight line,
 // and it does not fall from a point to a larger one.
@@ -55,6 +56,32 @@ Cost cost_of(const Work& w, const Calibration& c) {
   }
   if (out.launch_ns >= most) out.bound = "launch";
   out.ns = most + c.value(Rate::overlap) * (all - most) + out.launch_ns;
+  return out;
+}
+
+Transfer transfer_of(std::span<const Work> work, uint32_t column, double bytes, const Calibration& c) {
+  const double copies = c.of(Rate::host_pinned).empty() ? 1 : c.value(Rate::host_pinned);
+  const std::vector<Point>& measured = c.of(Rate::host_mapped);
+  const auto speed = [&](double piece) {
+    if (!measured.empty()) return c.value(Rate::host_mapped, piece);
+    const double from = std::log(32.0), to = std::log(piece_bytes);
+    const double share = std::clamp((std::log(piece) - from) / (to - from), 0.0, 1.0);
+    return copies * std::pow(2.0, 2 * share - 3);
+  };
+  Transfer out{.sent_bytes = bytes, .sent_ns = bytes / copies * 1e9};
+  const auto read = [&](double of, double piece) {
+    out.read_bytes += of;
+    out.read_ns += of / speed(piece) * 1e9;
+  };
+  for (const Work& w : work) {
+    for (const Work::Stream& s : w.streams)
+      if (s.column == column && s.rows > 0) {
+        const double all = s.rows * s.bits / 8, wanted = bytes_of(s);
+        if (wanted > 0) read(wanted, std::max(32.0, piece_bytes * wanted / all));
+      }
+    for (const Work::Gather& g : w.gathers)
+      if (g.column == column) read(32 * g.count, 32);
+  }
   return out;
 }
 

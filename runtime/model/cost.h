@@ -22,6 +22,8 @@
 
 namespace rndn::model {
 
+inline constexpr uint32_t no_column = UINT32_MAX;
+
 // What one launch does. Counts are expectations, and no integers.
 struct Work {
   std::string name;
@@ -29,9 +31,11 @@ struct Work {
   double rows = 0;
   struct Stream {
     double rows = 0, bits = 0, alive = 1;  // alive: the share of the rows whose elements are wanted
+    uint32_t column = no_column;           // what is read, by the caller's numbers
   };
   struct Gather {
     double count = 0, table_bytes = 0, bytes = 4;
+    uint32_t column = no_column;
   };
   struct Add {
     double count = 0, places = 1;
@@ -56,5 +60,16 @@ Cost cost_of(const Work& w, const Calibration& c);
 // The kernels alone; and as a graph that the host waits for.
 double kernels_ns(std::span<const Work> work, const Calibration& c);
 double run_ns(std::span<const Work> work, const Calibration& c);
+
+// What a column costs the bus: sent whole before its first use, or read by kernels in the host's memory, sector by sector, each time anew. A piece
+// is what is wanted of 1,024 bytes around an element, at least a sector. Where kernels' reads were not measured, single sectors are taken to come
+// at an eighth of the speed of copies, whole pieces at half of it. Of no use as a time where copies were not measured either: that speed is 1 then.
+struct Transfer {
+  double sent_bytes = 0, read_bytes = 0;
+  double sent_ns = 0, read_ns = 0;
+  // By a quarter at least: selections are estimates.
+  bool is_better_read() const { return read_ns <= 0.75 * sent_ns; }
+};
+Transfer transfer_of(std::span<const Work> work, uint32_t column, double bytes, const Calibration& c);
 
 }  // namespace rndn::model

@@ -336,6 +336,7 @@ Result<void> Run::column_part(const Step& s) {
   }
   ASSIGN_OR_RETURN(std::shared_ptr<const data::Column> column, plan_.tables->part(source, name.text(0), part));
   foreseeing_.note_column({.table = source, .name = name.text(0), .part = part, .file = nullptr, .as = {}, .column = column});
+  if (choices_) column_names_[column.get()] = source + "." + name.text(0);
   // The plain values of a foreign key are what `fetch` gives.
   const bool refers = column->is_foreign_key && part == data::ColumnPart::values;
   auto& items = column->is_foreign_key && !refers ? engine_.fetched : engine_.columns;

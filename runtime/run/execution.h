@@ -122,6 +122,7 @@ class Run {
   void send_early(const ItemPtr& v);
   Result<void> cells_to_device(const ItemPtr& v);
   Result<void> send(Item& v, const std::byte* from);
+  bool stays_on_host(const Item& v, const std::shared_ptr<const data::Bytes>& bytes) const;
   Result<void> send_column(Item& v);
   const ColumnForm& column_form(const Item& v) const;  // of an item that is a column
   const VectorBounds* bounds_of_vectors(const Item& v) const;  // null: there are none
@@ -260,6 +261,10 @@ class Run {
   void expect_of_step(const Step& s, bool known, uint64_t most);
   model::Work work_of(const Step& s, const Estimate& estimate, double elements, std::span<const ItemPtr> inputs,
                       std::span<FoldWay> ways, std::span<const uint8_t> tables) const;
+  // Of DataChoices::columns; no_column: it is none of these.
+  uint32_t column_number(const Item& v) const;
+  void tell_read_whole(const Item& v) const;
+  std::map<const data::Column*, std::string> column_names_;  // of those that were looked at to tell
   std::vector<Expected> expected_;   // per slot
   std::vector<uint64_t> most_rows_;  // per slot: rows at most, where they or their bounds are unsure; 0: they are not
 

@@ -145,7 +145,7 @@ void Run::tell_filter(const hir::Function& f, size_t lookup, uint64_t rows, uint
 Forecast Run::forecast(DataChoices* choices) {
   Forecast found;
   choices_ = choices;
-  if (choices_) choices_->kept.clear(), choices_->work.clear();
+  if (choices_) choices_->kept.clear(), choices_->work.clear(), choices_->columns.clear();
   found.forms.resize(plan_.compiled.outlined.kernels.size());
   is_forecast_ = true;
   most_rows_.assign(slots_.size(), 0);
@@ -245,9 +245,12 @@ void Run::expect_results(const Step& s, uint64_t most_rows) {
 // How long its results will be; a launch that is known has said so. What is no kernel is noted, where it works at all.
 void Run::expect_of_step(const Step& s, bool known, uint64_t most) {
   if (!choices_ || (s.kind == Step::launch && known)) return;
-  if (!known && s.kind != Step::length && s.kind != Step::len)
+  if (!known && s.kind != Step::length && s.kind != Step::len) {
     choices_->work.push_back({.name = s.kind == Step::launch ? plan_.compiled.code.kernels[s.kernel].name : "an operator",
                               .is_kernel = false});
+    for (uint32_t slot : s.inputs)
+      if (slot != no_slot && slots_[slot]) tell_read_whole(*slots_[slot]);
+  }
   Expected of;
   for (uint32_t slot : s.inputs)
     if (slot != no_slot && slot < expected_.size()) of.rows = std::max(of.rows, expected_[slot].rows);
@@ -257,6 +260,28 @@ void Run::expect_of_step(const Step& s, bool known, uint64_t most) {
     const auto longest = static_cast<double>(std::max(longest_of(slots_[slot]), slots_[slot] ? uint64_t{0} : most));
     expected_[slot] = {.rows = of.rows > 0 ? std::min(of.rows, longest) : longest, .chance = of.chance};
   }
+}
+
+// Texts are left out: a kernel may want them as codes of another domain.
+uint32_t Run::column_number(const Item& v) const {
+  if (!choices_ || v.kind != Item::vector || !v.column || v.lifetime != Item::of_engine || hir::is_text(v.type)) return model::no_column;
+  std::vector<DataChoices::Column>& all = choices_->columns;
+  const auto same = [&](const DataChoices::Column& c) { return c.column == v.column && c.of_rows == v.foreign_rows; };
+  const auto at = std::find_if(all.begin(), all.end(), same);
+  if (at != all.end()) return static_cast<uint32_t>(at - all.begin());
+  DataChoices::Column column{.column = v.column, .name = {}, .of_rows = v.foreign_rows};
+  if (const auto name = column_names_.find(v.column.get()); name != column_names_.end()) column.name = name->second;
+  Item sent = v;
+  sent.stored = column_form(v).stored;
+  column.bytes = device_bytes(sent, v.capacity);
+  all.push_back(std::move(column));
+  return static_cast<uint32_t>(all.size() - 1);
+}
+
+void Run::tell_read_whole(const Item& v) const {
+  if (const uint32_t column = column_number(v); column != model::no_column) choices_->columns[column].is_read_whole = true;
+  for (const ItemPtr& part : v.parts)
+    if (part) tell_read_whole(*part);
 }
 
 // What a launch does, in figures. Rows that ascend read a table in order.
@@ -277,23 +302,27 @@ model::Work Run::work_of(const Step& s, const Estimate& estimate, double element
   double machine = 1;  // instructions for one of PTX
   for (const assembler::KernelReport& r : plan_.compiled.kernels)
     if (r.name == code.name && code.all_instructions) machine = static_cast<double>(r.instructions) / code.all_instructions;
+  const auto number_of = [&](hir::VariableId v) {
+    const Item* item = parameter(v);
+    return item ? column_number(*item) : model::no_column;
+  };
   model::Work work{.name = code.name, .rows = elements};
   for (const codegen::KernelCode::Work& w : code.work) {
     using Kind = codegen::KernelCode::Work;
     double alive = estimate.chance(w.where) * (w.selected ? estimate.share(*w.selected) : 1);
     if (w.at) alive = std::min(alive, estimate.share(*w.at));  // of selected rows the places of these are read alone
-    const auto gather = [&](double bytes, double table_bytes, double rows) {
+    const auto gather = [&](double bytes, double table_bytes, double rows, uint32_t column = model::no_column) {
       if (ascends(w.at) && rows > 0)
-        work.streams.push_back({rows, bytes * 8, std::min(1.0, elements * alive / rows)});
+        work.streams.push_back({rows, bytes * 8, std::min(1.0, elements * alive / rows), column});
       else
-        work.gathers.push_back({elements * alive, table_bytes, bytes});
+        work.gathers.push_back({elements * alive, table_bytes, bytes, column});
     };
     switch (w.kind) {
-      case Kind::load: work.streams.push_back({elements, static_cast<double>(w.bits), alive}); break;
+      case Kind::load: work.streams.push_back({elements, static_cast<double>(w.bits), alive, number_of(w.variable)}); break;
       case Kind::store: work.streams.push_back({elements * alive, static_cast<double>(w.bits), 1}); break;
       case Kind::gather:
         if (const Item* from = parameter(w.variable))
-          gather(w.bits / 8.0, static_cast<double>(from->capacity) * w.bits / 8, static_cast<double>(from->capacity));
+          gather(w.bits / 8.0, static_cast<double>(from->capacity) * w.bits / 8, static_cast<double>(from->capacity), column_number(*from));
         break;
       case Kind::probe: {
         const codegen::KernelCode::Lookup& lookup = code.lookups[w.number];
@@ -320,6 +349,18 @@ model::Work Run::work_of(const Step& s, const Estimate& estimate, double element
       }
       case Kind::instructions: work.instructions += elements * alive * w.count * machine; break;
     }
+  }
+  // Tables of rows are made of all of a column, and so is a result that starts as a copy of one.
+  for (const codegen::KernelCode::Lookup& l : code.lookups)
+    for (uint32_t i : l.columns) tell_read_whole(*inputs[i]);
+  for (int32_t from : code.starts_as)
+    if (from >= 0) tell_read_whole(*inputs[static_cast<size_t>(from)]);
+  for (size_t i = 0; i < inputs.size() && i < f.parameters.size(); ++i) {
+    using Noted = codegen::KernelCode::Work;
+    const bool is_noted = std::any_of(code.work.begin(), code.work.end(), [&](const Noted& w) {
+      return (w.kind == Noted::load || w.kind == Noted::gather) && w.variable == f.parameters[i];
+    });
+    if (!is_noted || inputs[i]->kind != Item::vector) tell_read_whole(*inputs[i]);
   }
   return work;
 }

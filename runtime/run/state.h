@@ -131,12 +131,19 @@ struct Engine::State {
   ColumnForms forms;
   ColumnBounds bounds;
   PinnedBytes pinned{device, {}};
-  uint64_t column_bytes = 0, pinned_column_bytes = 0;  // Engine::column_bytes, pinned_column_bytes
+  Transfer transfer = Transfer::automatic;  // the same
+  uint64_t column_bytes = 0, pinned_column_bytes = 0, mapped_column_bytes = 0;  // Engine::column_bytes, ..
   // The first `size` bytes of a column, or of what was made of one, in memory of the engine. pins: they are sent again and again.
   Result<BufferPtr> send(const std::shared_ptr<const data::Bytes>& bytes, uint64_t size, bool pins);
+  // The same in the host's memory, where kernels read them; bytes: not empty.
+  Result<BufferPtr> map(const std::shared_ptr<const data::Bytes>& bytes);
+  // Columns are nowhere on the device that kernels read in the host's memory; graphs that read them end. Not while a run needs them.
+  void unmap();
   struct Uploaded {
     ItemPtr item;
     uint64_t last_use = 0;
+    // Of the device; those that kernels read in the host's memory take none of it, but for what was made of them.
+    uint64_t bytes() const { return item->data_buffer && !item->data_buffer->host ? item->data_buffer->bytes : 0; }
   };
   std::vector<Uploaded> uploaded;
   // Columns that are on the device, or on their way, before a run has asked for them, by their bytes on the host.
@@ -244,6 +251,9 @@ struct Engine::Plan::State {
   // What runs since columns and intermediate results turned out not to fit.
   std::unique_ptr<Stream> stream;
   bool stays_whole = false;  // ranges were asked for, and no table can be cut
+  // Columns, and rows of foreign keys (true), that kernels read so few elements of that they read them in the host's memory, where columns do not
+  // stay on the device; none: it was not asked yet, since there was no run.
+  std::optional<std::set<std::pair<const data::Column*, bool>>> mapped;
   // Without the cache: the columns, and rows of foreign keys (true), that the last run sent, where all of them and what runs make fit together.
   std::set<std::pair<const data::Column*, bool>> early;
   // The numbers of those joins, whose words are zero again then.

@@ -350,7 +350,7 @@ void Run::retry_bounds() {
   if (plan_.bounds_fit) return;
   uint64_t room = engine_.memory.room() + engine_.kept.unused();
   for (const Engine::State::Uploaded& u : engine_.uploaded)  // those that are not spared
-    if (u.last_use <= plan_.began && u.item->data_buffer) room += u.item->data_buffer->bytes;
+    if (u.last_use <= plan_.began) room += u.bytes();
   const bool is_first = !plan_.room_without_bounds;
   if (!is_first && room <= *plan_.room_without_bounds) return;
   plan_.room_without_bounds = room;
@@ -377,11 +377,24 @@ Result<BufferPtr> Run::bounds_to_device(Item& v) {
   return v.vector_bounds;
 }
 
+// Where nothing forces it: what has been sent before, since to pin it takes as long as to send it some ten times.
+bool Run::stays_on_host(const Item& v, const std::shared_ptr<const data::Bytes>& bytes) const {
+  if (!bytes || bytes->empty()) return false;
+  if (plan_.options.transfer != Transfer::automatic) return plan_.options.transfer == Transfer::mapped;
+  return plan_.mapped && plan_.mapped->contains({v.column.get(), v.foreign_rows}) && engine_.pinned.has_been_sent(bytes);
+}
+
 // A column, in the form that is chosen for it.
 Result<void> Run::send_column(Item& v) {
   const ColumnForm& form = column_form(v);
   v.stored = form.stored;
   const auto& own = v.foreign_rows ? v.column->foreign_rows : v.column->data;
+  const std::shared_ptr<const data::Bytes> bytes = form.bytes ? form.bytes : own;
+  if (v.lifetime == Item::of_engine && stays_on_host(v, bytes)) {
+    ASSIGN_OR_RETURN(v.data_buffer, engine_.map(bytes));
+    v.data = v.data_buffer->address;
+    return {};
+  }
   if (!form.bytes && own) {
     if (BufferPtr ahead = engine_.take_ahead(own)) {
       engine_.column_bytes += device_bytes(v, v.capacity);
@@ -390,7 +403,6 @@ Result<void> Run::send_column(Item& v) {
       return {};
     }
   }
-  const std::shared_ptr<const data::Bytes> bytes = form.bytes ? form.bytes : own;
   if (v.lifetime != Item::of_engine) return send(v, bytes ? bytes->data() : nullptr);
   ASSIGN_OR_RETURN(v.data_buffer, engine_.send(bytes, device_bytes(v, v.capacity), !plan_.options.cache));
   v.data = v.data_buffer->address;  // now that they are there

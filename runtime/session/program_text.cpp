@@ -126,13 +126,15 @@ Result<Compiled> compiled_for(const NamedSource& p, CompileOptions options, Sour
   DataChoices of_code;  // now that there is code for what they decided
   (void)engine.forecast(*compiled, sources, how, *tables, &of_code);
   choices.work = std::move(of_code.work);
+  choices.columns = std::move(of_code.columns);
   return compiled;
 }
 
 // What each kernel is predicted to take, and all of them with columns in other forms.
 void explain_costs(const NamedSource& p, const CompileOptions& options, const reference::Tables& tables, ExplainForm form,
-                   const std::vector<model::Work>& work, std::string& out) {
+                   const DataChoices& choices_made, std::string& out) {
   const model::Calibration& c = *form.model;
+  const std::vector<model::Work>& work = choices_made.work;
   out += "predicted\n";
   if (work.empty()) {
     out += "  nothing is foreseen of this program\n";
@@ -157,7 +159,20 @@ void explain_costs(const NamedSource& p, const CompileOptions& options, const re
     const auto other = compiled_for(p, options, sources, &tables, encode, choices);
     if (other) out += fmt::format("; --encode {} {:.2f}", name, model::kernels_ns(choices.work, c) * 1e-3);
   }
-  out += "\n";
+  out += "\ntransfer, where columns do not stay on the device\n";
+  for (size_t i = 0; i < choices_made.columns.size(); ++i) {
+    const DataChoices::Column& column = choices_made.columns[i];
+    const model::Transfer of = choices_made.transfer(i, c);
+    const std::string sent = fmt::format("sent {:.2f} us ({:.3f} MB)", of.sent_ns * 1e-3, of.sent_bytes * 1e-6),
+                      read = column.is_read_whole ? "a step reads all of it"
+                                                  : fmt::format("read by kernels {:.2f} us ({:.3f} MB)", of.read_ns * 1e-3, of.read_bytes * 1e-6);
+    const bool maps = choices_made.maps(i, c);
+    out += fmt::format("  {}{}: {}; {}\n", column.name.empty() ? "a column" : column.name, column.of_rows ? ", its rows" : "",
+                       maps ? read : sent, maps ? sent : read);
+  }
+  if (choices_made.columns.empty()) out += "  no columns of numbers\n";
+  if (c.of(model::Rate::host_mapped).empty())
+    out += "  this calibration has no such reads: single sectors are taken to come at an eighth of the speed of copies\n";
 }
 
 }  // namespace
@@ -216,7 +231,7 @@ Result<std::string> explain_program(const NamedSource& p, const CompileOptions& 
           if (choices.again.empty() && choices.kept.empty()) out += "  nothing\n";
         }
         if (columns && form.model && !form.dot)
-          explain_costs(p, options, columns->tables(), form, choices.work, out);
+          explain_costs(p, options, columns->tables(), form, choices, out);
         out += *text;
         if (!form.dot) explain_fallbacks(*run, as_run, out);
       } else {

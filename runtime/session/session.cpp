@@ -236,7 +236,7 @@ Result<Engine*> Session::open_engine(const RunOptions& run) {
 class Session::SendsAhead {
  public:
   SendsAhead(Session& session, const RunOptions& options, Timings& timings) : queries_(session.queries()) {
-    if (session.choice_->is_cpu() || !options.engine.cache) return;
+    if (session.choice_->is_cpu() || !options.engine.cache || options.engine.transfer == Transfer::mapped) return;
     queries_.show([&](const data::Column& column) {
       if (session.choice_->is_starting()) {
         auto waiting = timings.measure(Phase::overhead, "the device starts");
@@ -275,6 +275,7 @@ Result<Session::Ready*> Session::prepare(const NamedSource& program, const RunOp
   options.schema = source_ ? &source_->schema() : &no_tables;
   CodeCache* cache = !run.cache || options.verify_passes ? nullptr : &code_cache_;
   options.code_cache = cache;
+  options.notes_work |= run.engine.transfer == Transfer::automatic && !run.engine.cache;
   if (!pool_) pool_ = std::make_unique<ThreadPool>(run.threads);
   options.pool = pool_.get();
   options.workspace = &workspace_;
@@ -445,7 +446,7 @@ Result<Session::Outcome> Session::run_program(const NamedSource& program, const 
                                               Timings timings, Ranges ranges) {
   forget_ranges();
   uint64_t encoded = engine_ ? engine_->columns_encoded() : 0, sent = engine_ ? engine_->column_bytes() : 0;
-  uint64_t pinned = engine_ ? engine_->pinned_column_bytes() : 0;
+  uint64_t pinned = engine_ ? engine_->pinned_column_bytes() : 0, mapped = engine_ ? engine_->mapped_column_bytes() : 0;
   ASSIGN_OR_RETURN(Ready * ready, prepare(program, options, timings, std::move(ranges)));
   const reference::Tables& tables = ready->tables ? *ready->tables : *tables_;
   Outcome outcome;
@@ -478,6 +479,7 @@ Result<Session::Outcome> Session::run_program(const NamedSource& program, const 
       report.columns_encoded = engine_->columns_encoded() - std::exchange(encoded, engine_->columns_encoded());
       report.column_bytes = engine_->column_bytes() - std::exchange(sent, engine_->column_bytes());
       report.pinned_column_bytes = engine_->pinned_column_bytes() - std::exchange(pinned, engine_->pinned_column_bytes());
+      report.mapped_column_bytes = engine_->mapped_column_bytes() - std::exchange(mapped, engine_->mapped_column_bytes());
       if (run == 1)
         for (const std::string& w : report.host_work) say(fmt::format("note: host work: {}\n", w));
       if (!results) {

@@ -145,7 +145,7 @@ class SimulatorDevice final : public device::Device {
       return world_error("the simulator found {} scheduling hazards in kernel `{}`{}", counters->hazards, k.info.name,
                          reports.empty() ? std::string() : ", the first: " + reports.front().message);
     last_ = {counters->warp_instructions, counters->thread_instructions, counters->global_load_sectors,
-             counters->global_store_sectors};
+             counters->global_store_sectors, counters->mapped_load_sectors};
     return {};
   }
   Result<void> synchronize() override { return host_call("a wait"); }

@@ -130,6 +130,7 @@ TEST_P(ProgramsOnSimulator, AgreeWithTheReferenceInterpreter) {
     Engine engine(device, tables);
     EngineOptions how{.allow_fallback = false};
     if (way == Way::weak) how.most_rows_of_selective_folds = 0;
+    if (way == Way::fused) how.transfer = Transfer::mapped;  // kernels read columns where the host has them
     auto plan = engine.plan(*compiled, sources, how, timings);
     ASSERT_TRUE(plan.ok()) << plan.error().message;
     auto want = reference::run(compiled->program, tables, sources, nullptr);
@@ -173,6 +174,7 @@ TEST_P(ProgramsOnSimulator, AgreeWithTheReferenceInterpreter) {
       if (k.kind == "fused") fused += k.launches;
     }
     EXPECT_EQ(launched, (*plan)->device_kernels());
+    EXPECT_EQ(engine.mapped_column_bytes() > 0, way == Way::fused);
     // A group that its keys' bounds allow no fold of is compiled again, and may be a fused operator then.
     if (compiled->outlined.folds.empty()) {
       EXPECT_EQ(fused > 0, !compiled->fusions.groups.empty());

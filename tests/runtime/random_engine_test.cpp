@@ -125,7 +125,7 @@ TEST(RandomEngine, AgreesWithTheReferenceInterpreter) {
     ASSERT_EQ(want.ok(), failure.empty()) << text;
     auto device = open_simulator(target);
     Engine engine(**device, tables);
-    auto plan = engine.plan(*compiled, sources, {.encode = encodings[seed / 9 % 3]}, timings);
+    auto plan = engine.plan(*compiled, sources, {.encode = encodings[seed / 9 % 3], .transfer = seed % 5 < 2 ? Transfer::mapped : Transfer::automatic}, timings);
     ASSERT_TRUE(plan.ok()) << plan.error().message << text;
     ++programs;
     const auto& kernels_of_all = compiled->outlined.kernels;

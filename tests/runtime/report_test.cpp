@@ -115,6 +115,7 @@ TEST(Report, TextNamesTheRunAndItsKernels) {
   runs[0].columns_encoded = 5;
   runs[0].column_bytes = 1234567;
   runs[0].pinned_column_bytes = 1000000;
+  runs[0].mapped_column_bytes = 2500000;
   std::string text = report(runs, TimeFormat::text);
   EXPECT_NE(text.find("q\"6 run 1 on simulator (sm_86, rndn)\n"), std::string::npos) << text;
   EXPECT_NE(text.find("\nmain_1  outlined      0.040 ms         2         32     210      1.684 MB      50.0\n"),
@@ -129,6 +130,8 @@ TEST(Report, TextNamesTheRunAndItsKernels) {
   EXPECT_NE(text.find("columns to the device: 1.235 MB, 1.000 MB of them from pinned memory\n"), std::string::npos) << text;
   EXPECT_EQ(nlohmann::json::parse(report(runs, TimeFormat::json)).at("column_bytes"), 1234567);
   EXPECT_EQ(nlohmann::json::parse(report(runs, TimeFormat::json)).at("pinned_column_bytes"), 1000000);
+  EXPECT_NE(text.find("columns that kernels read in the host's memory: 2.500 MB\n"), std::string::npos) << text;
+  EXPECT_EQ(nlohmann::json::parse(report(runs, TimeFormat::json)).at("mapped_column_bytes"), 2500000);
   EXPECT_NE(text.find("fallback to the reference interpreter: q06.hir:3:4: `order`\n"), std::string::npos) << text;
 }
 

@@ -838,7 +838,8 @@ TEST(Streaming, RandomProgramsGiveTheSameByRanges) {
     const Ran whole = programs.run("t.hir", program.text, UINT64_MAX);
     const Ran ranges = programs.run("t.hir", program.text, UINT64_MAX,
                                     {.range_rows = 5 + seed % 90,
-                                     .encode = seed % 2 ? Encode::packed : Encode::narrow});
+                                     .encode = seed % 2 ? Encode::packed : Encode::narrow,
+                                     .transfer = seed % 3 ? Transfer::copied : Transfer::mapped});
     EXPECT_EQ(ranges.error, whole.error);
     EXPECT_TRUE(ranges.csv == whole.csv) << difference(ranges.csv, whole.csv);
     by_ranges += ranges.by_ranges;

@@ -336,6 +336,67 @@ TEST(Pinned, WhereItIsRefusedBytesStayWhereTheyAre) {
   for (int i = 0; i < 3; ++i) EXPECT_EQ(of_one_stream.of(column, nullptr).from, column->data());
 }
 
+// What kernels read stays for as long as somebody has the buffer, whoever else gives it back, and is counted so long.
+TEST(Pinned, MappedBytesStayAsLongAsTheirBuffer) {
+  const auto simulator = open_simulator("sm_86");
+  StreamsDevice streams(**simulator, {});
+  test::FaultyStreams device(streams);
+  PinnedBytes pinned(device, {.least_bytes = 1});
+  std::shared_ptr<data::Bytes> column = shared_bytes(numbers(5));
+  const auto bytes_at = [&](const Buffer& b) {
+    std::vector<uint32_t> read(4096);
+    EXPECT_TRUE(device.copy_to_host(read.data(), b.address, 4 * read.size())) << "nothing is there";
+    return read;
+  };
+  BufferPtr buffer = *pinned.mapped(column, nullptr);
+  EXPECT_EQ(buffer->bytes, column->size());
+  EXPECT_EQ(bytes_at(*buffer), numbers(5));
+  EXPECT_EQ((*pinned.mapped(column, nullptr))->address, buffer->address) << "one copy for all";
+  EXPECT_EQ(pinned.of(column, nullptr).from, static_cast<const std::byte*>(buffer->host));
+  EXPECT_EQ(device.held, 1);
+  column = nullptr;
+  pinned.give_back(true);
+  EXPECT_EQ(pinned.bytes(), 4 * 4096u) << "it is still held";
+  EXPECT_EQ(bytes_at(*buffer), numbers(5));
+  // Work that reads it comes before it goes.
+  const device::Address to = *device.allocate(4 * 4096);
+  ASSERT_TRUE(device.copy(to, buffer->address, 4 * 4096));
+  buffer = nullptr;
+  EXPECT_EQ(pinned.bytes(), 0u);
+  EXPECT_EQ(device.held, 1) << "what was allocated above";
+  std::vector<uint32_t> read(4096);
+  ASSERT_TRUE(device.copy_to_host(read.data(), to, 4 * read.size()));
+  EXPECT_EQ(read, numbers(5));
+  ASSERT_TRUE(device.free(to));
+}
+
+TEST(Pinned, MappedBytesCountForLimitsOfMemory) {
+  const auto simulator = open_simulator("sm_86");
+  StreamsDevice streams(**simulator, {});
+  test::FaultyStreams device(streams);
+  PinnedBytes pinned(device, {});
+  const auto column = shared_bytes(numbers(1)), other = shared_bytes(numbers(2));  // 16,384 bytes each
+  {
+    CancelToken token({.bytes = 20000});
+    const CancelScope scope(token);
+    const auto first = pinned.mapped(column, nullptr);
+    ASSERT_TRUE(first);
+    const auto second = errors_of([&] { return pinned.mapped(other, nullptr); });
+    EXPECT_FALSE(second);
+    EXPECT_EQ(device.held, 1) << "nothing is pinned for what does not fit";
+  }
+  {
+    const HostMemoryScope full([] { return uint64_t{1} << 20; });
+    EXPECT_FALSE(errors_of([&] { return pinned.mapped(other, nullptr); })) << "the host has no room";
+  }
+  device.calls = 0, device.fails_at = 1;
+  const auto refused = pinned.mapped(other, nullptr);
+  EXPECT_FALSE(refused);
+  EXPECT_EQ(refused.error().fault, Fault::world);
+  device.fails_at = 0;
+  EXPECT_TRUE(pinned.mapped(other, nullptr)) << "it is asked for again";
+}
+
 // What a control group leaves of the machine's memory, pages of files not counted as used.
 TEST(Pinned, AControlGroupLimitsWhatIsAvailable) {
   namespace fs = std::filesystem;
@@ -400,11 +461,12 @@ class Programs : public ::testing::Test {
     tables_.put("u", "b", hir::BasicType::i32, others);
     tables_.put("v", "s", true, texts);
   }
-  void compile_body(const std::string& body) {
+  void compile_body(const std::string& body, bool notes_work = false) {
     DiagnosticSink sink;
     Timings timings;
     CompileOptions options;
     options.target = "sm_86";
+    options.notes_work = notes_work;
     auto compiled = compile(
         sources_.add("t.hir", "module m { import Builtin.*; def main() : table {" + body + "} }"),
         sources_, options, sink, timings);
@@ -517,6 +579,156 @@ TEST_F(Programs, ColumnsThatStayAreNotPinned) {
       EXPECT_GT(engine.column_bytes(), sent);
       EXPECT_EQ(engine.pinned_column_bytes(), 0u);
     }
+}
+
+// --- Columns that kernels read in the host's memory
+
+// Counts what comes over the bus.
+class Counted final : public test::ForwardingDevice, public device::Streams {
+ public:
+  explicit Counted(StreamsDevice& to) : ForwardingDevice(to), streams_(to) {}
+  uint64_t mapped_bytes = 0, launches = 0;
+  Result<void> send(device::Address to, const void* from, uint64_t bytes) override { return streams_.send(to, from, bytes); }
+  Result<device::Event> record_event(device::Stream stream) override { return streams_.record_event(stream); }
+  Result<void> wait_event(device::Stream stream, device::Event event) override { return streams_.wait_event(stream, event); }
+  Result<void> launch(device::KernelHandle k, device::Dim3 g, device::Dim3 b, uint32_t s, std::span<const std::byte> p) override {
+    RETURN_IF_ERROR(ForwardingDevice::launch(k, g, b, s, p));
+    if (is_recording) return {};
+    RETURN_IF_ERROR(streams_.record_mark());  // it happens
+    ++marks_;
+    mapped_bytes += 32 * streams_.last_launch().mapped_load_sectors;
+    ++launches;
+    return {};
+  }
+  Result<void> begin_graph() override {
+    is_recording = true;
+    return ForwardingDevice::begin_graph();
+  }
+  Result<device::GraphHandle> end_graph() override {
+    is_recording = false;
+    return ForwardingDevice::end_graph();
+  }
+  uint64_t host_calls() const override { return ForwardingDevice::host_calls() - marks_; }
+  bool is_recording = false;
+
+ private:
+  StreamsDevice& streams_;
+  uint64_t marks_ = 0;
+};
+
+// b is read where a is 7, which is rare; c where it is not below 100, which is not.
+constexpr const char* sparse = R"(
+  t:? = @load_table(`t:sym); a:i64 = check_cast(@column_value(t, `a:sym), i64);
+  b:i32 = check_cast(@column_value(t, `b:sym), i32); c:i32 = check_cast(@column_value(t, `c:sym), i32);
+  m:? = @eq(a, 7:i64); kb:? = @compress(m, b); sb:? = @sum(kb);
+  n:? = @geq(a, 100:i64); kc:? = @compress(n, c); sc:? = @sum(kc);
+  l:? = @list(sb, sc); r:? = @table((`sb,`sc):sym, l); return r;)";
+
+class Mapped : public Programs {
+ protected:
+  static constexpr uint64_t rows = 64000;
+  void SetUp() override {
+    std::vector<int64_t> a(rows), b(rows), c(rows);
+    for (size_t i = 0; i < rows; ++i) {
+      a[i] = static_cast<int64_t>(i * 7919 % 1000);
+      b[i] = static_cast<int64_t>(i % 512) - 100;
+      c[i] = static_cast<int64_t>(i * 31 % 500) - 100;
+    }
+    tables_.put("t", "a", hir::BasicType::i64, a);
+    tables_.put("t", "b", hir::BasicType::i32, b);
+    tables_.put("t", "c", hir::BasicType::i32, c);
+    ASSERT_NO_FATAL_FAILURE(compile_body(sparse, true));
+  }
+};
+
+// Where columns do not stay, those of which little is read are read where they are, from the second run on; and that is as much as was expected.
+TEST_F(Mapped, WhatIsReadRarelyStaysWhereItIs) {
+  auto simulator = open_simulator("sm_86");
+  StreamsDevice streams(**simulator, {});
+  Counted device(streams);
+  Engine engine(device, tables_);
+  Timings timings;
+  const encodings::Stored in_bits{.kind = encodings::Kind::packed, .reference = -100, .bits = 9};
+  for (const Encode encode : {Encode::narrow, Encode::packed})
+    for (const Transfer transfer : {Transfer::automatic, Transfer::copied}) {
+      auto plan = engine.plan(compiled_, sources_, {.measure_kernels = false, .cache = false, .encode = encode, .transfer = transfer}, timings);
+      ASSERT_TRUE(plan) << plan.error().message;
+      uint64_t b_bytes = 0;
+      for (int run = 0; run < 4; ++run) {
+        const uint64_t mapped = engine.mapped_column_bytes(), sent = engine.column_bytes();
+        device.mapped_bytes = 0;
+        auto got = engine.run(**plan, timings);
+        ASSERT_TRUE(got) << got.error().message;
+        EXPECT_EQ(*print_result(*got, Format::csv), right_) << "run " << run;
+        const uint64_t now = engine.mapped_column_bytes() - mapped;
+        if (transfer == Transfer::copied) {
+          EXPECT_EQ(now, 0u);
+          continue;
+        }
+        if (run == 0) continue;
+        EXPECT_GT(now, 0u) << "run " << run;
+        if (b_bytes) EXPECT_EQ(now, b_bytes);
+        b_bytes = now;
+        EXPECT_EQ(now, encode == Encode::narrow ? 4 * rows : encodings::find(in_bits).bytes(hir::BasicType::i32, in_bits, rows));
+        EXPECT_GE(engine.column_bytes() - sent, encode == Encode::narrow ? 12 * rows : 2 * rows) << "a and c are sent";
+        // As many rows have 7, each in a sector of its own.
+        EXPECT_GE(device.mapped_bytes, 32 * rows / 1000);
+        EXPECT_LE(device.mapped_bytes, 2 * 32 * rows / 1000);
+      }
+    }
+}
+
+// Forced, all are, whether they stay or not; nothing is copied, and the device has no memory of them.
+TEST_F(Mapped, AllOfThemByForce) {
+  for (const bool cache : {true, false}) {
+    auto simulator = open_simulator("sm_86");
+    StreamsDevice streams(**simulator, {});
+    Counted device(streams);
+    Engine engine(device, tables_);
+    Timings timings;
+    auto copied = engine.plan(compiled_, sources_, {.measure_kernels = false, .cache = true, .transfer = Transfer::copied}, timings);
+    auto plan = engine.plan(compiled_, sources_, {.measure_kernels = false, .cache = cache, .transfer = Transfer::mapped}, timings);
+    ASSERT_TRUE(plan && copied);
+    ASSERT_TRUE(engine.run(**copied, timings));  // what it has sent is not what the other reads
+    const uint64_t sent = engine.column_bytes(), with_columns = engine.device_bytes();
+    for (int run = 0; run < 5; ++run) {
+      device.mapped_bytes = device.launches = 0;
+      auto got = engine.run(**plan, timings);
+      ASSERT_TRUE(got) << got.error().message;
+      EXPECT_EQ(*print_result(*got, Format::csv), right_) << "run " << run;
+      EXPECT_EQ(engine.mapped_column_bytes(), (cache ? 1 : run + 1) * 16 * rows);
+      if (device.launches) EXPECT_GE(device.mapped_bytes, 12 * rows) << "all of a, nearly all of c";
+      if (run == 4) EXPECT_EQ(device.launches == 0, cache) << "a graph";
+    }
+    EXPECT_EQ(engine.column_bytes(), sent);
+    EXPECT_LT(engine.device_bytes() + 8 * rows, with_columns);
+  }
+}
+
+// A graph holds what it reads; after the memory has been given back it is pinned anew, and read where it is now.
+TEST_F(Mapped, AGraphReadsNoMemoryThatIsGone) {
+  auto simulator = open_simulator("sm_86");
+  StreamsDevice device(**simulator, {});
+  Engine engine(device, tables_);
+  Timings timings;
+  const EngineOptions how{.measure_kernels = false, .cache = true, .transfer = Transfer::mapped};
+  auto plan = engine.plan(compiled_, sources_, how, timings), other = engine.plan(compiled_, sources_, {.measure_kernels = false, .transfer = Transfer::copied}, timings);
+  ASSERT_TRUE(plan && other);
+  const auto runs = [&](Engine::Plan& of, int times) {
+    for (int run = 0; run < times; ++run) {
+      auto got = engine.run(of, timings);
+      ASSERT_TRUE(got) << got.error().message;
+      EXPECT_EQ(*print_result(*got, Format::csv), right_) << "run " << run;
+    }
+  };
+  ASSERT_NO_FATAL_FAILURE(runs(**plan, 4));
+  ASSERT_NO_FATAL_FAILURE(runs(**other, 4));  // columns are dropped for it
+  ASSERT_NO_FATAL_FAILURE(runs(**plan, 4));
+  std::vector<std::shared_ptr<const data::Column>> columns;
+  for (const char* name : {"a", "b", "c"}) columns.push_back(*tables_.column("t", name));
+  engine.forget(columns);
+  ASSERT_NO_FATAL_FAILURE(runs(**plan, 5));
+  EXPECT_EQ(engine.mapped_column_bytes(), 3 * 16 * rows);
 }
 
 // Notes copies of columns and launches, in the order of the calls.

@@ -55,6 +55,44 @@ TEST(Model, SectorsOfWhatIsWanted) {
   EXPECT_DOUBLE_EQ(bytes_of(Work::Stream{1000, 128, 0.5}), 16000 * 3.0 / 4);
 }
 
+TEST(Model, TransfersByHand) {
+  Calibration c = made_up();  // copies at 5e10
+  const Work whole{.name = "a", .streams = {{1e6, 32, 1, 0}, {1e6, 64, 1, 1}}};
+  const Work few{.name = "b", .streams = {{1e6, 32, 1e-6, 2}}, .gathers = {{1000, 1e6, 4, 3}, {1000, 1e6, 4, 0}}};
+  const Work works[] = {whole, few};
+  // All of it: at half of the speed of copies, where nothing was measured; and 1,000 sectors more, at an eighth.
+  const Transfer all = transfer_of(works, 0, 4e6, c);
+  EXPECT_DOUBLE_EQ(all.sent_ns, 4e6 / 5e10 * 1e9);
+  EXPECT_DOUBLE_EQ(all.read_bytes, 4e6 + 32e3);
+  EXPECT_NEAR(all.read_ns, 2 * all.sent_ns + 8 * 32e3 / 5e10 * 1e9, 1e-6);
+  EXPECT_FALSE(all.is_better_read());
+  // One sector, whatever the elements.
+  const Transfer one = transfer_of(works, 2, 4e6, c);
+  EXPECT_NEAR(one.read_bytes, 32, 1e-3);
+  EXPECT_NEAR(one.read_ns, 8 * 32 / 5e10 * 1e9, 1e-4);
+  EXPECT_TRUE(one.is_better_read());
+  EXPECT_DOUBLE_EQ(transfer_of(works, 3, 4e6, c).read_bytes, 32e3);
+  EXPECT_EQ(transfer_of(works, 4, 4e6, c).read_bytes, 0) << "nothing reads it";
+  // As it was measured: twice as fast in pieces as by the sector.
+  c.of(Rate::host_mapped) = {{32, 2e10, 2e10, 2e10}, {1024, 4e10, 4e10, 4e10}};
+  EXPECT_NEAR(transfer_of(works, 0, 4e6, c).read_ns, 4e6 / 4e10 * 1e9 + 32e3 / 2e10 * 1e9, 1e-6);
+  // Half of the sectors of a piece: between both, by the logarithm.
+  const Work half{.name = "c", .streams = {{1e6, 256, 0.5, 0}}};
+  EXPECT_NEAR(transfer_of({&half, 1}, 0, 32e6, c).read_ns, 16e6 / (2e10 * std::pow(2.0, 4.0 / 5)) * 1e9, 1e-3);
+}
+
+// A file from before kernels' reads were measured.
+TEST(Model, ReadsOfTheHostMayLack) {
+  Calibration c = made_up();
+  EXPECT_TRUE(parse_calibration(to_json(c), "old.json"));
+  c.of(Rate::host_mapped) = {{32, 2e10, 1e10, 3e10}};
+  const auto read = parse_calibration(to_json(c), "new.json");
+  ASSERT_TRUE(read) << read.error().message;
+  EXPECT_EQ(read->value(Rate::host_mapped, 64), 2e10);
+  c.of(Rate::host_pinned).clear();
+  EXPECT_FALSE(parse_calibration(to_json(c), "cut.json"));
+}
+
 TEST(Model, TimesByHand) {
   const Calibration c = made_up();
   Work w{.name = "w", .rows = 1e6};

@@ -7,6 +7,7 @@
 // the shorter one alone.
 #include <algorithm>
 #include <array>
+#include <bit>
 #include <chrono>
 #include <cmath>
 #include <memory>
@@ -39,6 +40,7 @@ struct Parts {
   enum Adds : uint8_t { none, global, global_own, shared, shared_own } adds = none;  // own: no two threads at one place
   uint32_t instructions = 0;                                                         // arithmetic
   uint32_t unpacks = 0;  // bits of an element of a packed vector
+  uint32_t pieces = 0;   // bytes, at a random place of the table, of which a sector each
 };
 
 struct Sizes {
@@ -57,6 +59,8 @@ const Sizes on_gpu = {{1 << 16, 1 << 18, 1 << 20, 1 << 22, 1 << 24, 1 << 26, 1 <
                       7};
 const Sizes on_simulator = {{1 << 12, 1 << 14}, {1 << 10, 1 << 12}, 1 << 10, 1 << 14, 1 << 12, 1 << 12, 2, 1};
 constexpr uint32_t packed_bits[] = {1, 4, 8, 12, 16, 20, 24};
+constexpr uint32_t sector = 32;
+constexpr uint32_t piece_bytes[] = {sector, 64, 128, 256, 1024};
 
 Reg<U32> scattered(Builder& b, Reg<U32> x) {
   Reg<U32> h = b.mul_lo(x, 0x9E3779B1u);
@@ -118,6 +122,14 @@ void write_kernel(Module& module, const Parts& parts) {
       b.when(inside[k]).ld<U64>(Space::global, ptx::Address(address), wide);
       x = b.unpack(wide).first;
     }
+    gathered.push_back(x);
+  }
+  for (uint32_t k = 0; k < unrolled && parts.pieces; ++k) {  // neighbours read neighbouring sectors
+    const uint32_t in_piece = parts.pieces / sector, bits = static_cast<uint32_t>(std::countr_zero(in_piece));
+    const Reg<U32> piece = b.and_(scattered(b, b.shr(at[k], bits)), places), of = b.and_(at[k], in_piece - 1);
+    const Reg<U64> address = b.mad_wide(b.mad_lo(piece, in_piece, of), sector, lookup);
+    const Reg<U32> x = b.constant<U32>(0);
+    b.when(inside[k]).ld<U32>(Space::global, ptx::Address(address), x);
     gathered.push_back(x);
   }
   for (uint32_t k = 0; k < unrolled && parts.unpacks;
@@ -213,6 +225,7 @@ class Bench {
   };
   struct Arguments {
     uint64_t elements = 0, places = 1;  // places: a power of two
+    Address table = 0;                  // 0: `from_`
   };
 
   Bench(device::Device& device, const isa::Target& target)
@@ -238,7 +251,7 @@ class Bench {
   }
 
   Result<void> launch(const Kernel& k, const Arguments& a) {
-    const uint64_t parameters[] = {from_, from_, to_, a.elements, a.places - 1};
+    const uint64_t parameters[] = {from_, a.table ? a.table : from_, to_, a.elements, a.places - 1};
     return device_.launch(k.handle, {k.grid, 1, 1}, {block, 1, 1}, 0, std::as_bytes(std::span(parameters)));
   }
 
@@ -353,6 +366,13 @@ class Bench {
     };
     RETURN_IF_ERROR(timed(Rate::host_pinned, [&] { return device_.copy_to_device(to_, pinned.host, bytes); }));
     RETURN_IF_ERROR(timed(Rate::host_staged, [&] { return device_.copy_to_device(to_, pageable.data(), bytes); }));
+    // Few enough that hardly a sector is read twice.
+    const uint64_t sectors = std::max<uint64_t>(bytes / sector / 8, piece_bytes[std::size(piece_bytes) - 1] / sector);
+    for (const uint32_t piece : piece_bytes) {
+      ASSIGN_OR_RETURN(const Kernel k, kernel({.pieces = piece}));
+      ASSIGN_OR_RETURN(const Spread ns, work_time(k, {.elements = sectors, .places = bytes / piece, .table = pinned.address}));
+      add_rate(Rate::host_mapped, piece, static_cast<double>(sectors * sector), ns);
+    }
     return device_.free_mapped(pinned);
   }
 

@@ -33,7 +33,7 @@ struct YinYangSizes {
   double scale = 10;  // of SSB
   uint64_t rows = 60'000'000, keys = 4 << 20;
   std::vector<std::string> queries;        // of SSB
-  std::vector<model::Calibration> models;  // of the device, where figures 13 to 16 are wanted, and of others
+  std::vector<model::Calibration> models;  // of the device, where figures 6b and 13 to 16 are wanted, and of others
 };
 Figures yin_yang_table();
 Result<void> measure_yin_yang(Harness& harness, const YinYangSizes& sizes, Figures& figures);

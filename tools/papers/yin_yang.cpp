@@ -5,7 +5,8 @@
 // In every run of figure 6 columns begin on the host. Queries are SQL, and answers DuckDB's. Predictions are those of
 // runtime/model/cost.h, made before the first launch; columns that all kernels of a query wait for come before them.
 //
-// Figures: 6a (columns as the host has them, or packed), 6b (transfers), 6c (joins by keys, or by the row numbers of
+// Figures: 6a (columns as the host has them, or packed), 6b (transfers: in one stream, beside kernels, and not at all: kernels
+// read columns in the host's memory), 6c (joins by keys, or by the row numbers of
 // declared foreign keys), 13 (a join: selectivity, rows of the other table, columns), 14 (SSB), 15 (other devices, by their
 // calibrations), 16 (twice the bandwidth), table 4 (sizes of lineorder's columns). What is not there is in the table, as
 // left out. Others: `rndn bench ssb` (kernels by query), `tools/bench-duckdb` (the host's side).
@@ -160,6 +161,8 @@ class YinYangExperiments {
     Progress progress("measuring queries", names.size());
     Flags narrow = wants_.flags, packed = wants_.flags;
     narrow.encode = "narrow", packed.encode = "packed";
+    narrow.transfer = packed.transfer = "copied";
+    const Flags& copied = narrow;
     RETURN_IF_ERROR(cases->each(progress, [&](const SqlCase& c) -> Result<void> {
       if (wants_.wants("6a")) {
         const Way ways[] = {{session.get(), c.query, narrow, "narrow"}, {session.get(), c.query, packed, "packed"}};
@@ -169,6 +172,12 @@ class YinYangExperiments {
         const Way ways[] = {{&cases->session(), c.query, narrow, "one stream"},
                             {session.get(), c.query, narrow, "two streams"}};
         RETURN_IF_ERROR(pair("Fig 6b", c, "copies beside kernels, from pinned memory", ways, false, "figure"));
+        Flags mapped = copied, chosen = copied;
+        mapped.transfer = "mapped", chosen.transfer = "auto", chosen.model = &sizes_.models.at(0);
+        for (const auto& [how, flags] : {std::pair{"kernels read the host's memory", mapped}, {"kernels read it where the model says so", chosen}}) {
+          const Way read[] = {{session.get(), c.query, copied, "copied"}, {session.get(), c.query, flags, flags.transfer}};
+          RETURN_IF_ERROR(pair("Fig 6b", c, how, read, false, "flights 2 to 4 gain"));
+        }
       }
       if (wants_.wants("6c")) {
         const Way ways[] = {{by_keys.get(), c.query, narrow, "keys"}, {session.get(), c.query, narrow, "row numbers"}};
@@ -178,7 +187,6 @@ class YinYangExperiments {
         return predicted(forecaster, *cases, *session, c);
       return {};
     }));
-    if (wants_.wants("6b")) leave_out("Fig 6b", "columns that kernels read from the host's memory", "there are none");
     if (wants_.wants("6c")) leave_out("Fig 6c", "joins as ranges of sorted keys", "no join becomes one");
     if (wants_.wants("15") && sizes_.models.size() < 2)
       leave_out("Fig 15", "other devices", "no --other names a calibration of one");
@@ -377,7 +385,7 @@ class YinYangExperiments {
 };
 
 bool needs_model(const Settings& settings) {
-  return settings.wants("13") || settings.wants("14") || settings.wants("15") || settings.wants("16");
+  return settings.wants("6b") || settings.wants("13") || settings.wants("14") || settings.wants("15") || settings.wants("16");
 }
 
 class YinYangCommand final : public Command {
