@@ -84,6 +84,7 @@ enum class BoundsRule : uint8_t {
   range,        // below argument 0, ascending
   count,        // a number of rows
   row_or_none,  // a row, or -1
+  order_key,    // of a float, minus infinity to infinity
   year,
   month,
   day,

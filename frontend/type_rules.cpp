@@ -882,10 +882,24 @@ TypeId gpu_fold(const Call& c) {
   return c.checker.apply(plain);
 }
 
+// A literal of i64 from 0 to `most`.
+bool is_number_to(const Call& c, size_t k, int64_t most) {
+  const auto* n = c[k].literal ? std::get_if<std::vector<int64_t>>(&c[k].literal->values) : nullptr;
+  return is_exactly(c, k, B::i64) && n && n->size() == 1 && n->front() >= 0 && n->front() <= most;
+}
+
+TypeId gpu_order_key(const Call& c) {
+  if (!is_any(c, 0, is_float) || !is_number_to(c, 1, 1)) return c.checker.mismatch(c, "f32 or f64, and 0 or 1 as i64");
+  return basic(c, is_exactly(c, 0, B::f64) ? B::i64 : B::i32);
+}
+
+TypeId gpu_of_order_key(const Call& c) {
+  if (!is_exactly(c, 0, B::i32) && !is_exactly(c, 0, B::i64)) return c.checker.mismatch(c, "i32 or i64");
+  return basic(c, is_exactly(c, 0, B::i64) ? B::f64 : B::f32);
+}
+
 TypeId gpu_sum_part(const Call& c) {
-  const auto* part = c[1].literal ? std::get_if<std::vector<int64_t>>(&c[1].literal->values) : nullptr;
-  if (!is_exactly(c, 0, B::f64) || !is_exactly(c, 1, B::i64) || !part || part->size() != 1 || part->front() < 0 ||
-      part->front() > int64_t{sum_parts::last})
+  if (!is_exactly(c, 0, B::f64) || !is_number_to(c, 1, int64_t{sum_parts::last}))
     return c.checker.mismatch(c, "f64 and a number from 0 to 3 as i64");
   return basic(c, B::i64);
 }

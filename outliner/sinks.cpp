@@ -12,6 +12,7 @@
 //   the same, sum of f64                   p = GPU.sum_part(v, 0), q, r and u with 1 to 3; s = compress(there,
 //                                          GPU.sum_of_parts(GPU.fold(p, @sum, n, k..), .. q, .. r, .. u))
 //   the same, avg of f64                   that sum by GPU.fold(k, @len, n, k..)
+//   the same, min of f32 or f64            i = GPU.order_key(v, 1), of max 0; s = compress(there, GPU.of_order_key(GPU.fold(i, @min, n, k..)))
 // What several of them reduce alike, a sum and an average of one column, is folded once.
 //   x = index(w, first)                    x = w at the rows `first`
 // `position` is the row's number before any selection: where(m) for keys of compress(m, ..), and compress(m2, where(m))
@@ -19,12 +20,12 @@
 // is evaluated anew there from columns: element-wise work, look-ups, gathers. Where that cannot be done, or something
 // else reads a first row of a selection, the group stays.
 // Groups ascend by their keys, as entries do (docs/horseir.md, "group").
-// Keys are integers, dates and texts of columns, at most six; values are integers, of extremes such of 32 and 64 bits, also
-// dates, of sums also truth values, sums and averages also f64, whose parts take any order (libraries/base/numbers/sum_parts.h). Where a number has no such parts, the run notices
+// Keys are integers, dates and texts of columns, at most six; values are integers, of extremes such of 32 and 64 bits, dates
+// and floats, of sums also truth values, sums and averages also f64, whose parts take any order (libraries/base/numbers/sum_parts.h). Where a number has no such parts, the run notices
 // it, and the program is compiled again without those folds. How entries are found is the runtime's choice (runtime/run/folds.cpp); what it cannot fold well, many rows that
 // look-ups select or more groups than a table is worth, is compiled again without it (runtime/engine.h).
 // Values are followed by their data objects (shapes.cpp). Cost: O(groups x statements).
-// Leaves out: programs with control flow in main, f32, extremes of floats, averages of integers, distinct values, variables with several
+// Leaves out: programs with control flow in main, sums of f32, averages of integers, distinct values, variables with several
 // assignments.
 #include <map>
 #include <set>
@@ -55,9 +56,9 @@ using hir::Statement;
 using hir::StatementId;
 using hir::VariableId;
 
-constexpr size_t most_folds = 16, folds_of_float_sum = 3, most_clones = 200;
-// What stands in an entry that no row has: more than any row number (runtime/run/folds.cpp fills tables by bytes).
-constexpr int64_t no_row = 0x7F7F7F7F7F7F7F7F;
+constexpr size_t most_folds = 24, most_clones = 200;
+// What stands in an entry that no row has: more than any row number (ptx/codegen/sink.cpp).
+constexpr int64_t no_row = 0x7FFFFFFF7FFFFFFF;
 
 struct Sink {
   size_t place = 0;
@@ -67,13 +68,14 @@ struct Sink {
   std::vector<size_t> firsts;           // keys(g)
   // A reduction of values, whatever variables they are in: made once. Of a number of rows the object is none.
   using Reduction = std::tuple<Builtin, ObjectId, BasicType>;
+  static bool in_parts(const Reduction& r) { return std::get<0>(r) == Builtin::sum && std::get<2>(r) == BasicType::f64; }
+  static bool by_keys(const Reduction& r) { return std::get<0>(r) != Builtin::sum && hir::is_float(std::get<2>(r)); }
   static constexpr Reduction count{Builtin::len, none<ObjectId>(), BasicType::i64};
   struct Fold {
     size_t raze = 0;
     Reduction reduction;
     VariableId values{};
-    bool in_parts = false;  // a sum of floats
-    bool average = false;   // and that by the number of rows
+    bool average = false;  // the sum by the number of rows
   };
   std::vector<Fold> folds;
   std::set<Reduction> reductions;
@@ -112,7 +114,7 @@ class Finder : Editing {
     source_ = copied ? &main_ : &before_;
     for (const Sink& s : found_) {
       folds.push_back(static_cast<uint32_t>(s.number));
-      if (std::any_of(s.folds.begin(), s.folds.end(), [](const Sink::Fold& f) { return f.in_parts; }))
+      if (std::any_of(s.folds.begin(), s.folds.end(), [](const Sink::Fold& f) { return Sink::in_parts(f.reduction); }))
         float_folds.push_back(static_cast<uint32_t>(s.number));
       rewrite(own, s);
     }
@@ -211,7 +213,8 @@ class Finder : Editing {
     return !is_scalar(table_, s.root);
   }
 
-  bool is_float_sum(Builtin f, BasicType type) const {
+  bool is_float_fold(Builtin f, BasicType type) const {
+    if (f == Builtin::min || f == Builtin::max) return hir::is_float(type);
     return (f == Builtin::sum || f == Builtin::avg) && type == BasicType::f64 && !options_.exact_sums;
   }
 
@@ -219,7 +222,7 @@ class Finder : Editing {
   bool find_reduction(Sink& s, size_t each, VariableId values, ObjectId object) {
     if (!is_plain(each)) return false;
     const std::optional<Builtin> f = applied_builtin(program_, call(each));
-    if (!f || !(is_fold_value(*f, type_of(values)) || is_float_sum(*f, type_of(values)))) return false;
+    if (!f || !(is_fold_value(*f, type_of(values)) || is_float_fold(*f, type_of(values)))) return false;
     const bool average = *f == Builtin::avg;
     if (*f != Builtin::len && *f != Builtin::sum && *f != Builtin::min && *f != Builtin::max && !average) return false;
     s.dead.push_back(each);
@@ -235,11 +238,10 @@ class Finder : Editing {
         const bool widens = *f == Builtin::sum && type_of(values) != BasicType::i64 && !hir::is_float(type_of(values));
         const BasicType own = *f == Builtin::len ? BasicType::i64 : widens ? BasicType::i32 : type_of(values);
         if (result != own) return false;
-        const bool in_parts = is_float_sum(*f, type_of(values));
         const Sink::Reduction reduction =
-            *f == Builtin::len ? Sink::count : Sink::Reduction(in_parts ? Builtin::sum : *f, object, own);
-        s.folds.push_back({at, reduction, values, in_parts, average});
-        if (s.reductions.insert(reduction).second) s.folded += in_parts ? folds_of_float_sum : 1;
+            *f == Builtin::len ? Sink::count : Sink::Reduction(average ? Builtin::sum : *f, object, own);
+        s.folds.push_back({at, reduction, values, average});
+        if (s.reductions.insert(reduction).second) s.folded += Sink::in_parts(reduction) ? sum_parts::count : 1;
         if (average && s.reductions.insert(Sink::count).second) ++s.folded;
         any = true;
       }
@@ -457,11 +459,20 @@ class Finder : Editing {
     std::vector<Sink::Fold> folds = s.folds;  // in the order of the program, so that later ones read what earlier ones made
     std::sort(folds.begin(), folds.end(), [](const Sink::Fold& x, const Sink::Fold& y) { return x.raze < y.raze; });
     std::map<Sink::Reduction, VariableId> reduced;
-    const auto reduce = [&](const Sink::Reduction& what, VariableId values, bool in_parts) {
+    const auto reduce = [&](const Sink::Reduction& what, VariableId values) {
       const auto [known, is_new] = reduced.try_emplace(what);
       if (!is_new) return known->second;
       const auto& [builtin, object, type] = what;
-      if (!in_parts) return known->second = fold(made, "fold", operand(f, values), function(builtin), type);
+      if (Sink::by_keys(what)) {
+        const BasicType key_type = type == BasicType::f64 ? BasicType::i64 : BasicType::i32;
+        const VariableId k = fresh(f, "key", key_type);
+        made.push_back(add(f, span, k, Builtin::gpu_order_key, {operand(f, values), integer(builtin == Builtin::min ? 1 : 0)}));
+        const VariableId t = fold(made, "fold", operand(f, k), function(builtin), key_type);
+        known->second = fresh(f, "extreme", type);
+        made.push_back(add(f, span, known->second, Builtin::gpu_of_order_key, {operand(f, t)}));
+        return known->second;
+      }
+      if (!Sink::in_parts(what)) return known->second = fold(made, "fold", operand(f, values), function(builtin), type);
       Operands sums;
       for (size_t part = 0; part < sum_parts::count; ++part) {
         const VariableId p = fresh(f, "part", BasicType::i64);
@@ -475,9 +486,9 @@ class Finder : Editing {
     };
     for (const Sink::Fold& one : folds) {
       made.clear();
-      VariableId t = reduce(one.reduction, one.values, one.in_parts);
+      VariableId t = reduce(one.reduction, one.values);
       if (one.average) {
-        const VariableId sum = t, count = reduce(Sink::count, s.keys[0], false);
+        const VariableId sum = t, count = reduce(Sink::count, s.keys[0]);
         t = fresh(f, "average", BasicType::f64);
         made.push_back(add(f, span, t, Builtin::div, {operand(f, sum), operand(f, count)}));
       }

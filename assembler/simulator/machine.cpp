@@ -58,6 +58,17 @@ struct Machine::State {
       if (p->name == name) return p.get();
     return input_error("the module has no kernel `{}`", name);
   }
+  // `what`, for messages, changes memory by f(where it lies here).
+  template <class F>
+  Result<void> change(std::string_view what, uint64_t address, uint64_t bytes, F&& f) {
+    if (bytes == 0) return {};
+    std::byte* to = memory.translate_range(address, bytes, true);
+    if (!to)
+      return world_error("{} of {} bytes at device address {:#x}: {}", what, bytes, address, memory.describe(address + bytes - 1));
+    f(to);
+    memory.note_written(address, bytes);
+    return {};
+  }
 };
 
 Machine::Machine(std::string_view target, uint64_t memory_bytes) : state_(std::make_unique<State>(memory_bytes)) {
@@ -74,14 +85,7 @@ Result<uint64_t> Machine::map(void* host, uint64_t bytes) { return state_->memor
 Result<void> Machine::unmap(uint64_t address) { return state_->memory.unmap(address); }
 
 Result<void> Machine::write(uint64_t address, const void* from, uint64_t bytes) {
-  if (bytes == 0) return {};
-  std::byte* to = state_->memory.translate_range(address, bytes, true);
-  if (!to)
-    return world_error("write of {} bytes at device address {:#x}: {}", bytes, address,
-                       state_->memory.describe(address + bytes - 1));
-  std::memcpy(to, from, bytes);
-  state_->memory.note_written(address, bytes);
-  return {};
+  return state_->change("write", address, bytes, [&](std::byte* to) { std::memcpy(to, from, bytes); });
 }
 Result<void> Machine::read(uint64_t address, void* to, uint64_t bytes) const {
   if (bytes == 0) return {};
@@ -93,14 +97,12 @@ Result<void> Machine::read(uint64_t address, void* to, uint64_t bytes) const {
   return {};
 }
 Result<void> Machine::fill(uint64_t address, uint8_t value, uint64_t bytes) {
-  if (bytes == 0) return {};
-  std::byte* to = state_->memory.translate_range(address, bytes, true);
-  if (!to)
-    return world_error("fill of {} bytes at device address {:#x}: {}", bytes, address,
-                       state_->memory.describe(address + bytes - 1));
-  std::memset(to, value, bytes);
-  state_->memory.note_written(address, bytes);
-  return {};
+  return state_->change("fill", address, bytes, [&](std::byte* to) { std::memset(to, value, bytes); });
+}
+Result<void> Machine::fill_words(uint64_t address, uint32_t value, uint64_t words) {
+  return state_->change("fill", address, 4 * words, [&](std::byte* to) {
+    for (uint64_t k = 0; k < words; ++k) std::memcpy(to + 4 * k, &value, 4);
+  });
 }
 
 Result<ModuleId> Machine::load(std::span<const std::byte> cubin) {

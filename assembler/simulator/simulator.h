@@ -106,6 +106,7 @@ class Machine {
   Result<void> write(uint64_t address, const void* from, uint64_t bytes);
   Result<void> read(uint64_t address, void* to, uint64_t bytes) const;
   Result<void> fill(uint64_t address, uint8_t value, uint64_t bytes);
+  Result<void> fill_words(uint64_t address, uint32_t value, uint64_t words);
   // Host memory visible at a device address (mapped memory); the caller keeps it alive.
   Result<uint64_t> map(void* host, uint64_t bytes);
   Result<void> unmap(uint64_t address);  // of map; nothing may read or write there any more

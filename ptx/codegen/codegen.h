@@ -159,14 +159,14 @@ struct KernelCode {
     bool masked = false;            // among all rows, of which a mask says which count
   };
   std::vector<Lookup> lookups;
-  // Groups that the kernel reduces: tables of all entries that there may be, which it is given with every byte of a result at `fill`.
+  // Groups that the kernel reduces: tables of all entries that there may be, which it is given with every 4 bytes of a result at `fill`.
   struct Sink {
     int64_t number = 0;                // of GPU.fold
     std::vector<hir::VariableId> keys;  // of the kernel
     struct Table {
       uint32_t result = 0;  // of the kernel
-      uint8_t fill = 0;
-      bool extreme = false;  // of values: they must lie between what bytes of `fill` mean as a minimum and as a maximum
+      uint32_t fill = 0;
+      bool extreme = false;  // of values: they must lie between what `fill` means as a minimum and as a maximum
       hir::VariableId values{};
     };
     std::vector<Table> tables;

@@ -5,6 +5,8 @@
 // of floats are rounded apart (.rn). Integer division by zero reports the error and divides by one, so that nothing undefined runs.
 // Calendar values: calendar.cpp. Complex numbers: complex.cpp. Functions of libdevice and the remainder of floats: math.cpp.
 #include <algorithm>
+#include <bit>
+#include <limits>
 #include <numbers>
 
 #include "libraries/base/numbers/sum_parts.h"
@@ -283,6 +285,27 @@ Element sum_part(Emitter& e, const Element& x, size_t part, bool checks, Reg<Pre
   return element(BasicType::i64, e.b.cvt<S64>(low), mask);
 }
 
+// A float's bits as an integer, all but the top one turned over where that is set: in the order of the floats. Done again, it gives the bits back.
+template <class T>
+Reg<T> turned(Builder& b, Reg<T> bits) {
+  constexpr typename T::native most = std::numeric_limits<typename T::native>::max();
+  return b.xor_(bits, b.and_(b.shr(bits, 8 * uint32_t{sizeof most} - 1), most));
+}
+
+template <class F, class S>
+Element order_key(Emitter& e, const Element& x, bool nan_last, BasicType result, Reg<Pred> mask) {
+  Builder& b = e.b;
+  const Reg<F> number = reg<F>(in_register(e, x));
+  constexpr auto infinity = std::bit_cast<typename S::native>(std::numeric_limits<typename F::native>::infinity());
+  Reg<S> of_nan = b.constant<S>(nan_last ? infinity : ~infinity);
+  return element(result, b.selp(turned(b, b.bitcast<S>(number)), of_nan, b.setp(Compare::eq, number, number)), mask);
+}
+
+template <class F, class S>
+Element of_order_key(Emitter& e, const Element& x, BasicType result, Reg<Pred> mask) {
+  return element(result, e.b.bitcast<F>(turned(e.b, reg<S>(in_register(e, x)))), mask);
+}
+
 }  // namespace
 
 Element element_wise(Emitter& e, Builtin builtin, std::span<const Element> arguments, BasicType result,
@@ -361,6 +384,10 @@ Element element_wise(Emitter& e, Builtin builtin, std::span<const Element> argum
       const auto part = static_cast<size_t>(x[1].value.value);
       return sum_part(e, x[0], part, checks_parts(e, statement, part), mask);
     }
+    case Builtin::gpu_order_key:
+      return (result == BasicType::i64 ? order_key<F64, S64> : order_key<F32, S32>)(e, x[0], x[1].value.value != 0, result, mask);
+    case Builtin::gpu_of_order_key:
+      return (result == BasicType::f64 ? of_order_key<F64, S64> : of_order_key<F32, S32>)(e, x[0], result, mask);
     case Builtin::gpu_sum_of_parts: {
       std::array<Reg<S64>, sum_parts::count> parts{};
       for (size_t k = 0; k < parts.size(); ++k) parts[k] = reg<S64>(in_register(e, x[k]));

@@ -162,9 +162,11 @@ class CudaDevice final : public device::Device, public device::Streams, public d
     if (bytes == 0) return {};
     return driver_.check(driver_.cuMemcpyDtoDAsync(to, from, bytes, stream_), "cuMemcpyDtoDAsync of {} bytes", bytes);
   }
-  Result<void> fill(Address to, uint8_t value, uint64_t bytes) override {
+  Result<void> fill(Address to, device::Filling value, uint64_t bytes) override {
     if (bytes == 0) return {};
-    return driver_.check(driver_.cuMemsetD8Async(to, value, bytes, stream_), "cuMemsetD8Async of {} bytes", bytes);
+    if (!value.is_byte())
+      return driver_.check(driver_.cuMemsetD32Async(to, value.word, bytes / 4, stream_), "cuMemsetD32Async of {} bytes", bytes);
+    return driver_.check(driver_.cuMemsetD8Async(to, value.byte(), bytes, stream_), "cuMemsetD8Async of {} bytes", bytes);
   }
 
   Result<device::Mapped> allocate_mapped(uint64_t bytes) override {

@@ -48,6 +48,20 @@ struct Mapped {
   Address address = 0;
 };
 
+// What memory is filled with: a byte, or words of 4 bytes, where there are whole ones.
+struct Filling {
+  uint32_t word = 0;
+  constexpr Filling(uint8_t byte) : word(0x01010101u * byte) {}
+  static constexpr Filling words(uint32_t word) {
+    Filling f(0);
+    f.word = word;
+    return f;
+  }
+  constexpr uint8_t byte() const { return static_cast<uint8_t>(word); }
+  constexpr bool is_byte() const { return word == 0x01010101u * byte(); }
+  friend constexpr bool operator==(const Filling&, const Filling&) = default;
+};
+
 class Device {
  public:
   virtual ~Device() = default;
@@ -58,7 +72,7 @@ class Device {
   virtual Result<void> copy_to_device(Address to, const void* from, uint64_t bytes) = 0;
   virtual Result<void> copy_to_host(void* to, Address from, uint64_t bytes) = 0;  // waits
   virtual Result<void> copy(Address to, Address from, uint64_t bytes) = 0;        // on the device; no overlap
-  virtual Result<void> fill(Address to, uint8_t value, uint64_t bytes) = 0;
+  virtual Result<void> fill(Address to, Filling value, uint64_t bytes) = 0;
 
   // Zeroed, 256-byte aligned. What kernels wrote is there after synchronize.
   virtual Result<Mapped> allocate_mapped(uint64_t bytes) = 0;

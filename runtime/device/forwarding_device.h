@@ -16,7 +16,7 @@ class ForwardingDevice : public Device {
   }
   Result<void> copy_to_host(void* to, Address a, uint64_t n) override { return to_.copy_to_host(to, a, n); }
   Result<void> copy(Address to, Address from, uint64_t n) override { return to_.copy(to, from, n); }
-  Result<void> fill(Address a, uint8_t v, uint64_t n) override { return to_.fill(a, v, n); }
+  Result<void> fill(Address a, Filling v, uint64_t n) override { return to_.fill(a, v, n); }
   Result<Mapped> allocate_mapped(uint64_t n) override { return to_.allocate_mapped(n); }
   Result<void> free_mapped(const Mapped& m) override { return to_.free_mapped(m); }
   Result<ModuleHandle> load_module(std::span<const std::byte> c) override { return to_.load_module(c); }

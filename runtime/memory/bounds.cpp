@@ -99,6 +99,11 @@ Bounds bounds_of_call(Builtin builtin, BasicType type, std::span<const Interval>
       if (const Bounds x = of(0); x.known()) result = {0, x.max > 0 ? x.max - 1 : 0};
       break;
     case BoundsRule::row_or_none: result = {-1, rows}; break;
+    case BoundsRule::order_key: {
+      const int64_t infinity = type == BasicType::i32 ? 0x7F800000 : 0x7FF0000000000000;  // its bits
+      result = {-infinity - 1, infinity};
+      break;
+    }
     case BoundsRule::where:
     case BoundsRule::count: result = {0, rows}; break;
     case BoundsRule::year:
@@ -148,6 +153,7 @@ bool ascends_after(hir::BoundsRule rule, F&& ascends, bool known) {
     case BoundsRule::either12:
     case BoundsRule::count:
     case BoundsRule::row_or_none:
+    case BoundsRule::order_key:
     case BoundsRule::month:
     case BoundsRule::day:
     case BoundsRule::plus:

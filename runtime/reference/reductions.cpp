@@ -1,6 +1,7 @@
 // Reductions to one element (docs/horseir.md, "Builtins: reductions"). Integers accumulate in 64
 // bits, floats exactly: a sum is rounded once. An average is the rounded sum by the count, in f64;
 // that of integers wraps nowhere. Of zeros, -0 is the smaller.
+#include <bit>
 #include <cmath>
 #include <limits>
 
@@ -28,6 +29,15 @@ ExactSum exact_sum(const Value& x) {
   ExactSum total;
   for (uint64_t i = 0; i < x.size; ++i) total.add(static_cast<double>(x.as<T>()[i]));
   return total;
+}
+
+// The minimum of no elements, or their maximum.
+template <class T>
+T end_of(BasicType type, bool smallest) {
+  using Limits = std::numeric_limits<T>;
+  if (type == BasicType::boolean) return smallest;
+  if constexpr (Limits::has_infinity) return smallest ? Limits::infinity() : -Limits::infinity();
+  return smallest ? Limits::max() : Limits::min();
 }
 
 // GPU.sum_part(x, k): part k of every number (libraries/base/numbers/sum_parts.h).
@@ -69,6 +79,40 @@ Result<Value> sum_of_parts(Context&, Arguments a) {
   return make<double>(BasicType::f64, out);
 }
 
+// GPU.order_key(x, k): integers in the order of x.
+template <class T, class Key>
+Value order_keys(BasicType type, const Value& x, bool nan_last) {
+  std::vector<Key> out;
+  for (T e : elements<T>(x)) {
+    if (std::isnan(e)) e = end_of<T>(x.type, nan_last);
+    const Key magnitude = std::bit_cast<Key>(std::fabs(e));
+    out.push_back(std::signbit(e) ? -magnitude - 1 : magnitude);
+  }
+  return make<Key>(type, out);
+}
+Result<Value> order_key(Context&, Arguments a) {
+  const Value &x = a[0], &k = a[1];
+  if (!x.is_vector() || !hir::is_float(x.type) || !k.is_vector() || k.type != BasicType::i64 || k.size != 1)
+    return input_error("`GPU.order_key` is not defined for {} and {}", describe(x), describe(k));
+  const bool nan_last = k.as<int64_t>()[0] != 0;
+  return x.type == BasicType::f64 ? order_keys<double, int64_t>(BasicType::i64, x, nan_last)
+                                  : order_keys<float, int32_t>(BasicType::i32, x, nan_last);
+}
+
+template <class T, class Key>
+Value of_order_keys(BasicType type, const Value& x) {
+  std::vector<T> out;
+  for (Key e : elements<Key>(x)) out.push_back(e < 0 ? -std::bit_cast<T>(-(e + 1)) : std::bit_cast<T>(e));
+  return make<T>(type, out);
+}
+Result<Value> of_order_key(Context&, Arguments a) {
+  const Value& x = a[0];
+  if (!x.is_vector() || (x.type != BasicType::i32 && x.type != BasicType::i64))
+    return input_error("`GPU.of_order_key` is not defined for {}", describe(x));
+  return x.type == BasicType::i64 ? of_order_keys<double, int64_t>(BasicType::f64, x)
+                                  : of_order_keys<float, int32_t>(BasicType::f32, x);
+}
+
 Result<Value> sum(Context& context, Arguments a) {
   const Value& x = a[0];
   if (!x.is_vector() || !hir::is_ordered_number(x.type)) return input_error("`sum` is not defined for {}", describe(x));
@@ -102,15 +146,6 @@ Result<Value> avg(Context& context, Arguments a) {
   double mean = total / static_cast<double>(x.size);
   bool wide = hir::is_extended(x.type) || (context.expected && *context.expected == BasicType::f64);
   return wide ? make<double>(BasicType::f64, {mean}) : make<float>(BasicType::f32, {static_cast<float>(mean)});
-}
-
-// The minimum of no elements, or their maximum.
-template <class T>
-T end_of(BasicType type, bool smallest) {
-  using Limits = std::numeric_limits<T>;
-  if (type == BasicType::boolean) return smallest;
-  if constexpr (Limits::has_infinity) return smallest ? Limits::infinity() : -Limits::infinity();
-  return smallest ? Limits::max() : Limits::min();
 }
 
 template <bool smallest, class T>
@@ -209,6 +244,8 @@ std::span<const BuiltinEntry> reduction_builtins() {
                                              {"max", extreme<false>},
                                              {"GPU.sum_part", sum_part},
                                              {"GPU.sum_of_parts", sum_of_parts},
+                                             {"GPU.order_key", order_key},
+                                             {"GPU.of_order_key", of_order_key},
                                              {"scan_sum", scan_sum},
                                              {"scan_min", scan_extreme<true>},
                                              {"scan_max", scan_extreme<false>},

@@ -29,12 +29,12 @@ constexpr uint64_t few_copies = 4;          // so that lanes with one key often 
 constexpr uint64_t few_entries = 256;       // so that they often meet where there are no copies
 constexpr uint64_t rows_per_large_entry = 8;  // of a block: what filling and emptying a large table may cost
 
-// Extremes are compared with what an empty entry holds, whose bytes are all `fill`.
-bool beyond_empty(const Bounds& b, uint8_t fill, uint32_t width) {
+// Extremes are compared with what an empty entry holds, words of `fill`: of one word, the end of all numbers.
+bool reach_empty(const Bounds& b, uint32_t fill, uint32_t width) {
+  if (width == 4) return true;
   if (!b.known()) return false;
-  const uint64_t bytes = 0x0101010101010101u * fill;
-  const int64_t empty = width == 4 ? int64_t{static_cast<int32_t>(bytes)} : static_cast<int64_t>(bytes);
-  return empty > 0 ? b.max < empty : b.min > empty;
+  const auto empty = static_cast<int64_t>(uint64_t{fill} << 32 | fill);
+  return empty > 0 ? b.max <= empty : b.min >= empty;
 }
 
 constexpr uint64_t few_slots = 4096;         // which every table may have
@@ -109,7 +109,7 @@ std::string_view Run::fold_direct(const codegen::KernelCode::Sink& sink, const F
   for (const codegen::KernelCode::Sink::Table& t : sink.tables) {
     const BasicType type = program().types->basic_of(in.f.variables[t.values].type);
     if (t.extreme && in.elements > 0 &&
-        !beyond_empty(in.bounds[index(t.values)].bounds, t.fill, encodings::plain_bytes(type)))
+        !reach_empty(in.bounds[index(t.values)].bounds, t.fill, encodings::plain_bytes(type)))
       return "nothing is known of the values whose extreme it takes";
   }
   const uint64_t copies = usual_copies(sink, entries);
@@ -229,8 +229,8 @@ Result<void> Run::cannot_fold(const Step& s, int64_t number, std::string_view re
 namespace {
 
 // Hashed extremes are unsigned: nothing is beyond what an empty entry holds.
-uint8_t fill_of(const codegen::KernelCode::Sink::Table& t, bool hashed) {
-  return !hashed ? t.fill : t.fill == 0x7F ? 0xFF : 0;
+device::Filling fill_of(const codegen::KernelCode::Sink::Table& t, bool hashed) {
+  return !hashed ? device::Filling::words(t.fill) : device::Filling(t.fill == 0x7FFFFFFF ? 0xFF : 0);
 }
 
 }  // namespace
@@ -240,7 +240,7 @@ Result<void> Run::fold_tables(const codegen::KernelCode::Sink& sink, const hir::
   const uint64_t entries = way.entries();
   struct Piece {
     uint64_t bytes = 0;
-    uint8_t fill = 0;
+    device::Filling fill = 0;
     const codegen::KernelCode::Sink::Table* table = nullptr;  // none: of hashed keys, and their state
     uint64_t at = 0;
   };
@@ -251,7 +251,7 @@ Result<void> Run::fold_tables(const codegen::KernelCode::Sink& sink, const hir::
     pieces.push_back({entries * encodings::plain_bytes(program().types->basic_of(f.result_types[t.result])),
                       fill_of(t, way.hashed()), &t});
   if (pieces.empty()) return {};
-  std::stable_sort(pieces.begin(), pieces.end(), [](const Piece& a, const Piece& b) { return a.fill < b.fill; });
+  std::stable_sort(pieces.begin(), pieces.end(), [](const Piece& a, const Piece& b) { return a.fill.word < b.fill.word; });
   uint64_t bytes = 0;
   for (Piece& p : pieces) {
     p.at = bytes;

@@ -72,12 +72,12 @@ class SimulatorDevice final : public device::Device {
     }
     return {};
   }
-  Result<void> fill(Address to, uint8_t value, uint64_t bytes) override {
+  Result<void> fill(Address to, device::Filling value, uint64_t bytes) override {
     if (recorded_) {
       recorded_->push_back([this, to, value, bytes] { return fill(to, value, bytes); });
       return {};
     }
-    return bytes ? machine_.fill(to, value, bytes) : Result<void>();
+    return value.is_byte() ? machine_.fill(to, value.byte(), bytes) : machine_.fill_words(to, value.word, bytes / 4);
   }
 
   Result<device::Mapped> allocate_mapped(uint64_t bytes) override {

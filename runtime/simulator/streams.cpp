@@ -131,7 +131,7 @@ Result<void> StreamsDevice::copy(Address to, Address from, uint64_t bytes) {
   return queue(device::Stream::work, [this, to, from, bytes] { return to_.copy(to, from, bytes); });
 }
 
-Result<void> StreamsDevice::fill(Address to, uint8_t value, uint64_t bytes) {
+Result<void> StreamsDevice::fill(Address to, device::Filling value, uint64_t bytes) {
   return queue(device::Stream::work, [this, to, value, bytes] { return to_.fill(to, value, bytes); });
 }
 

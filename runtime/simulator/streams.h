@@ -48,7 +48,7 @@ class StreamsDevice final : public device::Device, public device::Streams {
   Result<void> copy_to_device(device::Address to, const void* from, uint64_t bytes) override;
   Result<void> copy_to_host(void* to, device::Address from, uint64_t bytes) override;
   Result<void> copy(device::Address to, device::Address from, uint64_t bytes) override;
-  Result<void> fill(device::Address to, uint8_t value, uint64_t bytes) override;
+  Result<void> fill(device::Address to, device::Filling value, uint64_t bytes) override;
   Result<void> send(device::Address to, const void* from, uint64_t bytes) override;
   Result<device::Event> record_event(device::Stream stream) override;
   Result<void> wait_event(device::Stream stream, device::Event event) override;

@@ -26,7 +26,7 @@ class CountingDevice final : public runtime::test::ForwardingDevice {
     ++waits;
     return to_.copy_to_host(to, from, n);
   }
-  Result<void> fill(device::Address to, uint8_t value, uint64_t n) override {
+  Result<void> fill(device::Address to, device::Filling value, uint64_t n) override {
     ++launches;
     return to_.fill(to, value, n);
   }

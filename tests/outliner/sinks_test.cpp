@@ -162,6 +162,51 @@ TEST(Sinks, SumsOfFloatsAreSumsOfTheirParts) {
   }
 }
 
+// Extremes of floats are those of integers in their order, whatever sums of floats are.
+TEST(Sinks, ExtremesOfFloatsAreThoseOfKeys) {
+  for (const bool exact : {false, true}) {
+    test::Compiled c;
+    Options options;
+    options.exact_sums = exact;
+    outline(c,
+            "g:? = @group(k); rows:? = @values(g); e:? = @each_right(@index, x, rows); e2:? = @each(@min, e); s:? = @raze(e2);"
+            "h:? = @each_right(@index, half, rows); h2:? = @each(@max, h); m:? = @raze(h2); z:? = @list(s, m); return z;",
+            options);
+    EXPECT_THAT(c.outlined.folds, ElementsAre(0));
+    EXPECT_THAT(c.outlined.float_folds, IsEmpty());
+    ASSERT_EQ(c.outlined.kernels.size(), 2u) << c.main();
+    for (const char* part : {"key_5:i64 = @GPU.order_key(x, 1:i64)", "fold_6:i64 = @GPU.fold(key_5, @min, 0:i64, k)",
+                             "key_8:i32 = @GPU.order_key(half, 0:i64)", "fold_9:i32 = @GPU.fold(key_8, @max, 0:i64, k)"})
+      EXPECT_THAT(c.kernel(0), HasSubstr(part));
+    EXPECT_THAT(c.kernel(1), HasSubstr(":f64 = @GPU.of_order_key(fold_6)"));
+    EXPECT_THAT(c.kernel(1), HasSubstr(":f32 = @GPU.of_order_key(fold_9)"));
+  }
+}
+
+// A sink has at most 24 folds, of which a sum of floats is four, beside the first row.
+TEST(Sinks, HaveSoManyFolds) {
+  const auto outlined = [](size_t sums, size_t extremes) {
+    std::string body = "g:? = @group(k); rows:? = @values(g);", all;
+    for (size_t i = 0; i < sums + extremes; ++i) {
+      body += fmt::format("u{0}:? = @plus({1}, {0}:{2}); e{0}:? = @each_right(@index, u{0}, rows); t{0}:? = @each(@{3}, e{0}); s{0}:? = @raze(t{0});", i,
+                          i < sums ? "x" : "v", i < sums ? "f64" : "i64", i < sums ? "sum" : "max");
+      all += fmt::format("{}s{}", i ? ", " : "", i);
+    }
+    test::Compiled c;
+    outline(c, body + "z:? = @list(" + all + "); return z;");
+    size_t folds = 0;
+    if (!c.outlined.folds.empty())
+      for (size_t at = c.kernel(0).find("@GPU.fold("); at != std::string::npos; at = c.kernel(0).find("@GPU.fold(", at + 1)) ++folds;
+    return folds;
+  };
+  EXPECT_EQ(outlined(6, 0), 25u);
+  EXPECT_EQ(outlined(6, 1), 0u);
+  EXPECT_EQ(outlined(5, 4), 25u);
+  EXPECT_EQ(outlined(5, 5), 0u);
+  EXPECT_EQ(outlined(0, 24), 25u);
+  EXPECT_EQ(outlined(0, 25), 0u);
+}
+
 // Averages of f64 are these sums by the number of rows, which all averages of a group have in common.
 TEST(Sinks, AveragesOfFloatsAreSumsByTheNumberOfRows) {
   test::Compiled c;
@@ -205,7 +250,7 @@ TEST(Sinks, ReductionsInCommonAreFoldedOnce) {
   EXPECT_EQ(times("@len, "), 1u) << kernel;
 }
 
-// Averages of integers, sums of f32, extremes of floats, distinct values and lists of values are no folds; nor are keys of floats.
+// Averages of integers, sums of f32, distinct values and lists of values are no folds; nor are keys of floats.
 TEST(Sinks, OtherReductionsStay) {
   const auto group = [](const char* key, const char* values, const char* f) {
     return fmt::format(
@@ -213,7 +258,7 @@ TEST(Sinks, OtherReductionsStay) {
         "s:? = @raze(e2); z:? = @list(s); return z;",
         key, values, f);
   };
-  const std::string bodies[] = {group("k", "x", "max"), group("k", "half", "sum"), group("k", "v", "avg"), group("x", "v", "sum"),
+  const std::string bodies[] = {group("k", "half", "sum"), group("k", "v", "avg"), group("x", "v", "sum"),
                                 "g:? = @group(k); rows:? = @values(g); e:? = @each_right(@index, v, rows);"
                                 "z:? = @list(e); return z;"};
   for (const std::string& body : bodies) {

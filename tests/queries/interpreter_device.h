@@ -39,8 +39,9 @@ class InterpreterDevice final : public device::Device {
     RETURN_IF_ERROR(copy_to_host(all.data(), from, bytes));
     return copy_to_device(to, all.data(), bytes);
   }
-  Result<void> fill(device::Address to, uint8_t value, uint64_t bytes) override {
-    std::vector<std::byte> all(bytes, std::byte{value});
+  Result<void> fill(device::Address to, device::Filling value, uint64_t bytes) override {
+    std::vector<std::byte> all(bytes);
+    for (uint64_t k = 0; k < bytes; ++k) all[k] = static_cast<std::byte>(value.word >> 8 * (k % 4));
     return copy_to_device(to, all.data(), bytes);
   }
   // Its memory is the host's: mapped memory is what it allocates anyway.

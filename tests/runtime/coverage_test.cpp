@@ -332,6 +332,7 @@ void unary(std::vector<Case>& out) {
 
 void binary(std::vector<Case>& out) {
   for (Builtin b : builtins_where(is_broadcast)) {
+    if (b == Builtin::gpu_sum_of_parts) continue;  // parts_of_sums
     if (b == Builtin::select) {
       for (BasicType t : all_types())
         out.push_back({b,
@@ -468,7 +469,7 @@ void folds(std::vector<Case>& out) {
       out.push_back({Builtin::gpu_fold,
                      {t},
                      fmt::format("$k:? = @gt(i64_q, 2:i64); $v:? = check_cast(i64_q, {1}); "
-                                 "$a:? = @GPU.fold(i64_q, @min, 9:i64, $k); $t:? = @lt($a, 9187201950435737471:i64); "
+                                 "$a:? = @GPU.fold(i64_q, @min, 9:i64, $k); $t:? = @lt($a, 9223372034707292159:i64); "
                                  "$b:? = @GPU.fold($v, @{0}, 9:i64, $k); $r:? = @compress($t, $b);",
                                  f, hir::basic_type_name(t)),
                      {"r"}});
@@ -495,6 +496,18 @@ void parts_of_sums(std::vector<Case>& out) {
                  "$y:? = @minus($m, 4611686018427387904:i64); $z:? = @mul(i64_p, 1234567890123:i64); "
                  "$r:? = @GPU.sum_of_parts($z, $x, $y, $x); $s:? = @GPU.sum_of_parts(i64_q, $y, $x, $y);",
                  {"r", "s"}});
+}
+
+void order_keys(std::vector<Case>& out) {
+  for (const BasicType t : {BasicType::f64, BasicType::f32})
+    for (const int last : {0, 1}) {
+      const std::string x = column(t, 'b');
+      out.push_back({Builtin::gpu_order_key, {t}, fmt::format("$r:? = @GPU.order_key({}, {}:i64);", x, last), {"r"}});
+      out.push_back({Builtin::gpu_of_order_key,
+                     {t == BasicType::f64 ? BasicType::i64 : BasicType::i32},
+                     fmt::format("$k:? = @GPU.order_key({}, {}:i64); $r:? = @GPU.of_order_key($k);", x, last),
+                     {"r"}});
+    }
 }
 
 void operators(std::vector<Case>& out) {
@@ -594,7 +607,7 @@ struct Family {
   void (*cases)(std::vector<Case>&);
 };
 constexpr Family families[] = {{"unary", unary},         {"binary", binary},       {"reductions", reductions}, {"scans", scans},
-                               {"selection", selection}, {"folds", folds},           {"parts", parts_of_sums},
+                               {"selection", selection}, {"folds", folds},           {"parts", parts_of_sums}, {"order_keys", order_keys},
                                {"operators", operators}, {"cells", cells}};
 
 // --- What has no GPU code -------------------------------------------------------------------------------------------------------

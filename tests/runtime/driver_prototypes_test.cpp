@@ -64,6 +64,7 @@ static_assert(!SameCall<int (*)(int), int (*)(int, int)>::value);
 #undef cuMemcpyDtoHAsync
 #undef cuMemcpyDtoDAsync
 #undef cuMemsetD8Async
+#undef cuMemsetD32Async
 #undef cuStreamDestroy
 #undef cuStreamBeginCapture
 #undef cuEventDestroy

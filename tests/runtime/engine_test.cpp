@@ -774,7 +774,7 @@ class GraphDevice final : public test::ForwardingDevice {
   Result<void> copy(device::Address to, device::Address from, uint64_t n) override {
     return queue([=, this] { return to_.copy(to, from, n); });
   }
-  Result<void> fill(device::Address a, uint8_t v, uint64_t n) override {
+  Result<void> fill(device::Address a, device::Filling v, uint64_t n) override {
     return queue([=, this] { return to_.fill(a, v, n); });
   }
   Result<void> launch(device::KernelHandle k, device::Dim3 g, device::Dim3 b, uint32_t s,

@@ -166,6 +166,7 @@ static int f_cuMemcpyHtoDAsync(unsigned long long to, const void* from, size_t b
 static int f_cuMemcpyDtoHAsync(void* to, unsigned long long from, size_t bytes, void* s) { IN_CONTEXT(cuMemcpyDtoHAsync); (void)s; ENTER(cuMemcpyDtoHAsync, "%zu", bytes); memcpy(to, (void*)(uintptr_t)from, bytes); return 0; }
 static int f_cuMemcpyDtoDAsync(unsigned long long to, unsigned long long from, size_t bytes, void* s) { IN_CONTEXT(cuMemcpyDtoDAsync); (void)s; ENTER(cuMemcpyDtoDAsync, "%zu", bytes); memcpy((void*)(uintptr_t)to, (const void*)(uintptr_t)from, bytes); return 0; }
 static int f_cuMemsetD8Async(unsigned long long to, unsigned char value, size_t bytes, void* s) { IN_CONTEXT(cuMemsetD8Async); (void)s; ENTER(cuMemsetD8Async, "%zu", bytes); memset((void*)(uintptr_t)to, value, bytes); return 0; }
+static int f_cuMemsetD32Async(unsigned long long to, unsigned value, size_t words, void* s) { IN_CONTEXT(cuMemsetD32Async); (void)s; ENTER(cuMemsetD32Async, "%zu", words); for (size_t k = 0; k < words; ++k) ((unsigned*)(uintptr_t)to)[k] = value; return 0; }
 static int f_cuModuleLoadData(void** m, const void* image) { IN_CONTEXT(cuModuleLoadData); (void)image; ENTER(cuModuleLoadData); hold(1); *m = &handles[2]; return 0; }
 static int f_cuModuleLoadDataEx(void** m, const void* image, unsigned n, int* options, void** values) { IN_CONTEXT(cuModuleLoadDataEx);
   for (unsigned i = 0; i < n; ++i)

@@ -37,7 +37,7 @@ class FaultyDevice : public ForwardingDevice {
   Result<void> copy(device::Address to, device::Address from, uint64_t n) override {
     return fails() ? injected("a copy") : to_.copy(to, from, n);
   }
-  Result<void> fill(device::Address a, uint8_t v, uint64_t n) override {
+  Result<void> fill(device::Address a, device::Filling v, uint64_t n) override {
     return fails() ? injected("a fill") : to_.fill(a, v, n);
   }
   Result<device::ModuleHandle> load_module(std::span<const std::byte> c) override {

@@ -161,6 +161,29 @@ TEST(SinkSums, SumsAndAveragesOfTheSameColumnsAreFoldedOnce) {
   }
 }
 
+// As many folds as a sink has, and one more: then the library groups. (Of averages the number of rows is the last one.)
+TEST(SinkSums, AtTheMostFoldsOfASink) {
+  for (const bool one_more : {false, true})
+    for (const uint64_t groups : {7u, 3000u}) {
+      MadeTables tables;
+      put_floats(tables, 2000, groups, 12);
+      std::string lines = "  f:? = @load_table(`f:sym);\n" + load("k", "i32") + load("x", "f64") +
+                          "  g:? = @group(f_k);\n  first:? = @keys(g);\n  rows:? = @values(g);\n  key:? = @index(f_k, first);\n";
+      std::vector<std::string> columns{"key"};
+      for (int k = 0; k < 6; ++k) {
+        columns.push_back(fmt::format("s{}", k));
+        lines += fmt::format("  u{0}:? = @mul(f_x, {0}.5:f64);\n  c{0}:? = @each_right(@index, u{0}, rows);\n  e{0}:? = @each(@{1}, c{0});\n"
+                             "  s{0}:? = @raze(e{0});\n", k, one_more ? "avg" : "sum");
+      }
+      const std::string text = program(lines, columns);
+      auto want = run_on_reference(text, tables);
+      auto got = run_on(groups == 7 ? "sm_61" : "sm_90", text, tables, 2);
+      ASSERT_TRUE(want.ok() && got.ok()) << got.error().message << text;
+      EXPECT_EQ(got->result, *want) << text;
+      EXPECT_EQ(folds(*got), !one_more) << fmt::format("{}", fmt::join(got->library, " "));
+    }
+}
+
 // The first run notices numbers without parts; from then on the operator sums.
 TEST(SinkSums, SumsOfNumbersWithoutPartsAreTheOperators) {
   const double inf = std::numeric_limits<double>::infinity();

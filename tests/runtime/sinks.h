@@ -4,6 +4,8 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <bit>
+#include <cmath>
 #include <functional>
 #include <limits>
 #include <optional>
@@ -114,6 +116,27 @@ inline std::string program(const std::string& lines, const std::vector<std::stri
 
 inline constexpr const char* integer_functions[] = {"sum", "len", "min", "max"};
 
+// Floats as integers in memory: near each other and of every size, and among them what is special. Of the keys that 5 divides all are NaN, and of those after
+// them zeros of both signs.
+inline int64_t float_bits(double x, bool single) {
+  return single ? int64_t{std::bit_cast<int32_t>(static_cast<float>(x))} : std::bit_cast<int64_t>(x);
+}
+inline std::vector<int64_t> special_floats(const std::vector<int64_t>& keys, bool single, uint64_t seed) {
+  std::mt19937_64 random(seed);
+  const double most = single ? double{std::numeric_limits<float>::max()} : std::numeric_limits<double>::max(), none = std::nan("");
+  const double special[] = {none, -none, INFINITY, -INFINITY, 0.0, -0.0, most, -most, single ? 0x1p-149 : 0x1p-1074, single ? -0x1p-149 : -0x1p-1074};
+  std::vector<int64_t> out;
+  for (const int64_t key : keys) {
+    const uint64_t r = random();
+    double x = static_cast<double>(static_cast<int64_t>(random())) * std::ldexp(1.0, static_cast<int>(r % 100) - 110);
+    if (r % 64 == 0) x = special[random() % std::size(special)];
+    if (key % 5 == 0) x = r % 2 ? none : -none;
+    if (key % 5 == 1) x = r % 2 ? 0.0 : -0.0;
+    out.push_back(float_bits(x, single));
+  }
+  return out;
+}
+
 // Group by the named columns, selected by `mask` unless that is empty, with all functions of the values; ordered by the keys.
 inline std::string grouped(const std::string& loads, const std::vector<std::string>& keys,
                     const std::vector<std::string>& values, const std::string& mask) {
@@ -143,6 +166,8 @@ inline std::string grouped(const std::string& loads, const std::vector<std::stri
         lines += fmt::format("  e_{0}:? = @each(@len, rows);\n", r);
       } else if (std::string_view(f) == "sum" && values[v].starts_with("f_d")) {
         continue;  // dates have none
+      } else if (std::string_view(f) == "sum" && (values[v].starts_with("f_x") || values[v].starts_with("f_h"))) {
+        continue;  // of NaN and infinity
       } else {
         lines +=
             fmt::format("  c_{0}:? = @each_right(@index, {1}, rows);\n  e_{0}:? = @each(@{2}, c_{0});\n", r, at, f);
@@ -185,15 +210,18 @@ inline void put_numbers(MadeTables& tables, uint64_t rows, uint64_t groups, uint
   tables.put("f", "n", BasicType::i32, n);
   tables.put("f", "w", BasicType::i64, w);
   tables.put("f", "d", BasicType::date, d);
+  tables.put("f", "x", BasicType::f64, special_floats(k, false, seed));
+  tables.put("f", "h", BasicType::f32, special_floats(k, true, seed));
 }
 inline std::string number_loads() {
-  return "  f:? = @load_table(`f:sym);\n" + load("k", "i32") + load("n", "i32") + load("w", "i64") + load("d", "date");
+  return "  f:? = @load_table(`f:sym);\n" + load("k", "i32") + load("n", "i32") + load("w", "i64") + load("d", "date") + load("x", "f64") +
+         load("h", "f32");
 }
 
 // Rows whose keys are among `groups` numbers of 64 bits, anywhere in them; `a` and `b` of the same group differ from those of others.
 inline void put_wide(MadeTables& tables, uint64_t rows, uint64_t groups, uint64_t seed, bool all_bits = false) {
   std::mt19937_64 random(seed);
-  std::vector<int64_t> of_a, of_b, a, b, n, w;
+  std::vector<int64_t> of_a, of_b, a, b, n, w, numbers;
   std::vector<std::string> texts;
   for (uint64_t g = 0; g < groups; ++g) {
     of_a.push_back(static_cast<int64_t>(random() >> 1) - (int64_t{1} << 62));
@@ -202,6 +230,7 @@ inline void put_wide(MadeTables& tables, uint64_t rows, uint64_t groups, uint64_
   if (all_bits) of_a[0] = std::numeric_limits<int64_t>::min(), of_a[groups - 1] = std::numeric_limits<int64_t>::max();
   for (uint64_t i = 0; i < rows; ++i) {
     const size_t g = random() % groups;
+    numbers.push_back(static_cast<int64_t>(g));
     a.push_back(of_a[g]);
     b.push_back(of_b[g]);
     texts.push_back(fmt::format("text {}", g % 50));
@@ -214,10 +243,12 @@ inline void put_wide(MadeTables& tables, uint64_t rows, uint64_t groups, uint64_
   tables.put("f", "n", BasicType::i32, n);
   tables.put("f", "w", BasicType::i64, w);
   tables.put("f", "t", true, texts);
+  tables.put("f", "x", BasicType::f64, special_floats(numbers, false, seed));
+  tables.put("f", "h", BasicType::f32, special_floats(numbers, true, seed));
 }
 inline std::string wide_loads() {
   return "  f:? = @load_table(`f:sym);\n" + load("a", "i64") + load("b", "i64") + load("n", "i32") + load("w", "i64") +
-         load("t", "sym") + "  m:? = @gt(f_n, -500000000:i32);\n";
+         load("t", "sym") + load("x", "f64") + load("h", "f32") + "  m:? = @gt(f_n, -500000000:i32);\n";
 }
 inline bool is_hashed(const Ran& ran) {
   const auto any = [&](const char* name) {

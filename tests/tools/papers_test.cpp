@@ -369,7 +369,7 @@ class NoTime final : public device::ForwardingDevice {
   const device::Info& info() const override { return info_; }
   Result<device::Address> allocate(uint64_t) override { return device::Address{256}; }
   Result<void> free(device::Address) override { return {}; }
-  Result<void> fill(device::Address, uint8_t, uint64_t) override { return {}; }
+  Result<void> fill(device::Address, device::Filling, uint64_t) override { return {}; }
   Result<void> copy(device::Address, device::Address, uint64_t) override { return {}; }
   Result<uint32_t> record_mark() override { return 0; }
   Result<uint64_t> elapsed_ns(uint32_t, uint32_t) override { return 0; }
