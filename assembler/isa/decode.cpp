@@ -38,6 +38,10 @@ Operand decode_operand(const Slot& slot, const Form& form, const Instruction& in
       o.kind = OperandKind::uniform_predicate;
       o.reg = static_cast<uint32_t>(field(slot.lo, 3));
       break;
+    case SlotKind::uniform_predicate_inverted:
+      o.kind = OperandKind::uniform_predicate;
+      o.reg = 7 - static_cast<uint32_t>(field(slot.lo, 3));
+      break;
     case SlotKind::barrier:
       o.kind = OperandKind::barrier;
       o.reg = static_cast<uint32_t>(field(slot.lo, 4));
@@ -101,7 +105,7 @@ Operand decode_operand(const Slot& slot, const Form& form, const Instruction& in
       break;
     case SlotKind::address: {
       o.kind = OperandKind::address;
-      o.reg = static_cast<uint32_t>(field(slot.lo, 8));
+      if (slot.lo != no_bit) o.reg = static_cast<uint32_t>(field(slot.lo, 8));
       bool has_uniform = slot.uniform != no_bit;
       if (has_uniform) o.uniform = static_cast<uint8_t>(field(slot.uniform, 6));
       if (slot.flag != no_bit) o.descriptor = field(slot.flag, 1) != 0;
@@ -256,7 +260,7 @@ Instruction sample_instruction(FormId id) {
       case OperandKind::barrier: o.reg = k; break;
       case OperandKind::constant: o.bank = 3, o.value = 0x24; break;
       case OperandKind::address:
-        o.reg = 4 * (k + 1);
+        if (form_row(id).slots[k].lo != no_bit) o.reg = 4 * (k + 1);
         o.descriptor = form_row(id).slots[k].flag != no_bit;
         if (o.uniform != URZ) o.uniform = static_cast<uint8_t>(4 * (k + 2));
         break;

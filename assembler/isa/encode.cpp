@@ -133,8 +133,9 @@ bool encode_operand(const Slot& slot, const Operand& o, uint64_t address, Bits& 
       w.put(slot.lo, 6, o.reg);
       break;
     case SlotKind::uniform_predicate:
+    case SlotKind::uniform_predicate_inverted:
       if (o.kind != OperandKind::uniform_predicate || o.reg > 7) return false;
-      w.put(slot.lo, 3, o.reg);
+      w.put(slot.lo, 3, slot.kind == SlotKind::uniform_predicate ? o.reg : 7 - o.reg);
       break;
     case SlotKind::barrier:
       if (o.kind != OperandKind::barrier || o.reg > 15) return false;
@@ -189,7 +190,10 @@ bool encode_operand(const Slot& slot, const Operand& o, uint64_t address, Bits& 
       break;
     case SlotKind::address: {
       if (o.kind != OperandKind::address || o.reg > 255 || o.negated || o.absolute) return false;
-      w.put(slot.lo, 8, o.reg);
+      if (slot.lo != no_bit)
+        w.put(slot.lo, 8, o.reg);
+      else if (o.reg != RZ)
+        return false;
       int64_t offset = o.value;
       if (offset & ((1 << slot.scale) - 1)) return false;
       offset >>= slot.scale;

@@ -22,6 +22,7 @@ enum class SlotKind : uint8_t {
   predicate_inverted,  // stored as 7 - p (memory instructions)
   uniform,             // 6 bits at lo
   uniform_predicate,   // 3 bits at lo, negate bit `neg`
+  uniform_predicate_inverted,  // stored as 7 - p (products by four warps)
   barrier,             // 4 bits at lo
   immediate,           // `width` bits at lo
   immediate_signed,    // sign-extended
@@ -36,7 +37,7 @@ enum class SlotKind : uint8_t {
   constant_20,         // Pascal: offset/4 in 20..33, bank 34..38
   constant_ldc,        // Pascal LDC: register 8..15, byte offset 20..35 signed, bank 36..40
   special,             // 8 bits at lo
-  address,         // register at lo, signed offset at `second` of `width` bits; UR at `uniform`, descriptor bit `flag`
+  address,         // register at lo (no_bit: none), signed offset at `second` of `width` bits; UR at `uniform`, descriptor bit `flag`
   label,           // Volta sm_8x: offset/4 in 34..81, from the next instruction
   label_split,     // sm_90: the same, low 8 bits in 16..23
   label_short,     // BSSY: offset/4 in 34..63
@@ -66,7 +67,9 @@ enum class Style : uint8_t {
   not_rz,     // a register, and RZ is none here
   row,        // followed by .ROW or .COL: the order of a matrix
   column,
-  bracket,  // in brackets: a uniform register with an address
+  bracket,     // in brackets: a uniform register with an address
+  policy,      // desc[UR]: how long what is copied stays in a cache
+  matrix,      // gdesc[UR]: where matrices lie; a negation, and parts: one is transposed, the second is negated
 };
 
 // When a slot is printed.
@@ -86,6 +89,8 @@ enum class Span_ : uint8_t {
   f64_source,  // by DestFormat, SourceFormat
   wide,        // by Wide
   matrices,    // by Matrices: 1 two, 2 four
+  tile,        // by Shape: 64 rows of 32 bits, or of half as many, shared by 128 threads
+  half_tile,
   cas,
   cas_result,  // compare-and-swap of Pascal and sm_75: compare and swap in consecutive registers
 };
@@ -227,7 +232,8 @@ constexpr void slot_fields(const Slot& s, F&& f) {
     case SlotKind::gpr: f(s.lo, 8); break;
     case SlotKind::predicate:
     case SlotKind::predicate_inverted:
-    case SlotKind::uniform_predicate: f(s.lo, 3); break;
+    case SlotKind::uniform_predicate:
+    case SlotKind::uniform_predicate_inverted: f(s.lo, 3); break;
     case SlotKind::uniform: f(s.lo, 6); break;
     case SlotKind::barrier: f(s.lo, 4); break;
     case SlotKind::immediate:
@@ -270,7 +276,7 @@ constexpr void slot_fields(const Slot& s, F&& f) {
       break;
     case SlotKind::special: f(s.lo, 8); break;
     case SlotKind::address:
-      f(s.lo, 8);
+      if (s.lo != no_bit) f(s.lo, 8);
       if (s.width) f(s.second, s.width);
       if (s.uniform != no_bit) f(s.uniform, 6);
       if (s.flag != no_bit) f(s.flag, 1);

@@ -3,16 +3,14 @@
 // nvdisasm 13.5. Operand order: mnemonics.def. Flags go by position: bits 63/62 negate and take the absolute value
 // of the operand in bits 32..63, bits 75/74 of the operand in bits 64..71, bits 72/73 of A.
 //
-// Left out: bindless constants (cx[UR]), texture instructions, tensor instructions of sm_90 alone, JMP and the indirect forms that no compiled kernel uses.
-#include "assembler/isa/form.h"
+// Left out: bindless constants (cx[UR]), texture instructions, JMP and the indirect forms that no compiled kernel uses.
+#include "assembler/isa/fields_volta.h"
+#include "assembler/isa/rows_tensor.h"
 
 namespace rndn::isa {
 namespace {
 
-using enum SlotKind;
-using K = ModifierKind;
-using M = Mnemonic;
-using L = LatencyClass;
+using namespace fields;
 
 // --- Texts of modifier values (null: no such value) ----------------------------------------------------------------------------
 constexpr const char* t_x[] = {"", ".X"};
@@ -41,7 +39,6 @@ constexpr const char* t_rounding[] = {"", ".RM", ".RP", ".RZ"};
 constexpr const char* t_integral[] = {"", ".FLOOR", ".CEIL", ".TRUNC"};
 constexpr const char* t_ftz[] = {"", ".FTZ"};
 constexpr const char* t_fmz[] = {"", ".FMZ"};
-constexpr const char* t_sat[] = {"", ".SAT"};
 constexpr const char* t_scale[] = {nullptr, ".D8", ".D4", ".D2", "", ".M2", ".M4", ".M8"};
 constexpr const char* t_nan[] = {"", ".NAN"};
 constexpr const char* t_xorsign[] = {"", ".XORSIGN"};
@@ -110,8 +107,6 @@ constexpr const char* t_cas_type[] = {"", ".S32", ".64", nullptr};
 constexpr const char* t_cas_pair[] = {"", nullptr, ".64", nullptr};
 constexpr const char* t_atoms_type[] = {"", ".S32", ".64", nullptr};
 constexpr const char* t_cas_mode[] = {".CAS", ".CAST", nullptr, ".CAST.SPIN"};
-constexpr const char* t_clear[] =  // a bit that must be clear
-    {"", nullptr};
 constexpr const char* t_cas_only[] = {".CAS", nullptr, nullptr, nullptr};
 constexpr const char* t_to_32[] = {"", "", "", nullptr};
 constexpr const char* t_float_32[] = {nullptr, "", "", nullptr, "", nullptr, nullptr, nullptr};
@@ -153,12 +148,6 @@ constexpr const char* t_half_to_e8[] = {".E5M2.F16.UNPACK_B_MERGE_C", ".E4M3.F16
 constexpr const char* t_from_e8[] = {".F16.E5M2.UNPACK_B", ".F16.E4M3.UNPACK_B"};
 constexpr const char* t_i2ip[] = {".U8.S32.SAT", ".S8.S32.SAT", ".U16.S32.SAT", ".S16.S32.SAT",
                                   ".U2.S32.SAT", ".S2.S32.SAT", ".U4.S32.SAT",  ".S4.S32.SAT"};
-constexpr const char* t_bf16_matrix[] = {"", ".BF16"};
-constexpr const char* t_e8[] = {".E4M3", ".E5M2"};
-constexpr const char* t_view[] = {".S", ".G"};
-constexpr const char* t_map[] = {".IV", ".PF"};
-constexpr const char* t_trywait[] = {"", ".TRYWAIT"};
-constexpr const char* t_dimensions[] = {".1D", ".2D", ".3D", ".4D", ".5D", nullptr, nullptr, nullptr};
 constexpr const char* t_matrices[] = {"", ".2", ".4", nullptr};
 constexpr const char* t_transposed[] = {".M88", ".MT88"};
 constexpr const char* t_f2ip[] = {".U8.F32", ".S8.F32"};
@@ -172,59 +161,8 @@ constexpr const char* t_f16[] = {"", ".F16"};
 constexpr const char* t_bf16[] = {"", ".BF16_V2"};
 constexpr const char* t_relu[] = {"", ".RELU"};
 constexpr const char* t_is_relu[] = {".RELU"};
-constexpr const char* t_u8s8[] = {".U8", ".S8"};
 constexpr const char* t_u8[] = {".U8", ""};
 constexpr const char* t_acc[] = {"", ".ACC"};
-
-constexpr Mod m(K kind, uint8_t lo, uint8_t width, const char* const* texts, uint8_t initial = 0) {
-  return {kind, lo, width, initial, texts};
-}
-
-// --- Common slots ------------------------------------------------------------------------------------------------------------------
-constexpr Access W = Access::write, R = Access::read;
-constexpr Slot Rd = make_slot(gpr, 16, W);
-constexpr Slot A = make_slot(gpr, 24, R);
-constexpr Slot B = make_slot(gpr, 32, R);
-constexpr Slot C = make_slot(gpr, 64, R);
-constexpr Slot pred(uint8_t lo, uint8_t neg) { return make_slot(predicate, lo, R).n(neg).def(PT); }
-constexpr Slot pred_out(uint8_t lo) { return make_slot(predicate, lo, W).def(PT); }
-constexpr Slot Pu = pred_out(81).opt(PT), Pv = pred_out(84).opt(PT);  // optional results, such as carries out
-constexpr Slot Pd = pred_out(81), Pq = pred_out(84);
-constexpr Slot Ps = pred(87, 90);
-constexpr Slot Px = pred(87, 90).opt(PT);
-constexpr Slot carry1 = pred(87, 90).def(PT, true).when(Show::with_x),
-               carry2 = pred(77, 80).def(PT, true).when(Show::with_x);
-constexpr Slot URd = make_slot(uniform, 16, W), UA = make_slot(uniform, 24, R), UB = make_slot(uniform, 32, R),
-               UC = make_slot(uniform, 64, R);
-constexpr Slot upred(uint8_t lo, uint8_t neg) { return make_slot(uniform_predicate, lo, R).n(neg).def(PT); }
-constexpr Slot upred_out(uint8_t lo) { return make_slot(uniform_predicate, lo, W).def(PT); }
-constexpr Slot imm(uint8_t lo, uint8_t width, SlotKind kind = immediate) {
-  Slot s = make_slot(kind, lo, R);
-  s.width = width;
-  return s;
-}
-constexpr Slot I32 = imm(32, 32), S32 = imm(32, 32, immediate_signed);
-constexpr Slot F32 = I32.as(Style::f32), F64 = I32.as(Style::f64);
-constexpr Slot Cb = make_slot(constant, 40, R);
-constexpr Slot special_register = make_slot(special, 72, R);
-// [register + UR + offset]; flag: descriptor bit
-constexpr Slot memory(uint8_t offset, uint8_t width, uint8_t ur = no_bit, uint8_t flag = no_bit) {
-  Slot s = make_slot(address, 24, R);
-  s.second = offset;
-  s.width = width;
-  s.uniform = ur;
-  s.flag = flag;
-  return s;
-}
-
-constexpr Builder op(M mnemonic, const char* name, unsigned opcode, L latency, uint32_t targets = volta) {
-  Builder b;
-  b.f.mnemonic = mnemonic;
-  b.f.name = name;
-  b.f.latency = latency;
-  b.f.targets = targets;
-  return b.fix(0, 12, opcode);
-}
 
 // The operand forms of one operation with two or three sources, from one description. Forms as in bits 9..11: 1 all registers, 2 C immediate,
 // 3 C constant, 4 B immediate, 5 B constant, 6 B uniform, 7 C uniform. In forms 2, 3 and 7, B sits in bits 64..71.
@@ -1175,85 +1113,8 @@ constexpr void uniform_rows(Table<N>& t) {
                   m(K::High, 80, 1, t_high)));
 }
 
-// Products of matrices by tensor cores: rows by shape, since it says how many registers the operands take. Signs, sparse matrices and 4-bit numbers
-// are left out: nothing that was compiled shows them.
-template <size_t N>
-constexpr void matrix_rows(Table<N>& t) {
-  const Span_ one = Span_::one, two = Span_::two, four = Span_::four;
-  const auto row = [](M mn, const char* name, unsigned opcode, L l, uint32_t on, Span_ d, Span_ a, Span_ b) {
-    return op(mn, name, opcode, l, on).slots(Rd.with(d), A.with(a), B.with(b), C.with(d));
-  };
-  const auto half = [&](const char* name, bool k16, bool f32) {
-    for (const uint32_t on : {sm_75, after_75}) {
-      if (k16 && on == sm_75) continue;
-      t.add(row(M::HMMA, name, 0x23c, L::half, on, f32 ? four : two, k16 ? four : two, k16 ? two : one)
-                .fix(75, 1, k16)
-                .fix(76, 1, f32)
-                .mods(m(K::Pack, 82, 1, f32 && on != sm_75 ? t_bf16_matrix : t_clear)));
-    }
-  };
-  half("HMMA.1688.F16", false, false);
-  half("HMMA.1688.F32", false, true);
-  half("HMMA.16816.F16", true, false);
-  half("HMMA.16816.F32", true, true);
-  t.add(row(M::HMMA, "HMMA.1684.F32.TF32", 0x23c, L::half, after_75, four, two, one)
-            .fix(76, 1, 1)
-            .fix(78, 1, 1)
-            .fix(83, 1, 1));
-  t.add(row(M::HMMA, "HMMA.1688.F32.TF32", 0x23c, L::half, after_75, four, four, two).fix(76, 1, 1).fix(83, 1, 1));
-  const auto ordered = [](M mn, const char* name, unsigned opcode, uint32_t on, Span_ d, Span_ a, Span_ b) {
-    return op(mn, name, opcode, L::half, on)
-        .fix(74, 1, 1)
-        .slots(Rd.with(d), A.with(a).as(Style::row), B.with(b).as(Style::column), C.with(d));
-  };
-  const auto bytes = [&](const Builder& b) {
-    t.add(b.mods(m(K::SignedA, 76, 1, t_u8s8), m(K::SignedB, 78, 1, t_u8s8), m(K::SAT, 82, 1, t_sat)));
-  };
-  bytes(ordered(M::IMMA, "IMMA.8816", 0x237, volta, two, one, one));
-  bytes(ordered(M::IMMA, "IMMA.16816", 0x237, after_75, four, two, one).fix(86, 1, 1));
-  bytes(ordered(M::IMMA, "IMMA.16832", 0x237, after_75, four, four, two).fix(75, 1, 1).fix(86, 1, 1));
-  for (const bool f32 : {false, true})
-    t.add(ordered(M::QMMA, f32 ? "QMMA.16832.F32" : "QMMA.16832.F16", 0x27a, sm_89, f32 ? four : two, four, two)
-              .fix(75, 1, 1)
-              .fix(77, 1, f32)
-              .mods(m(K::DestFormat, 78, 1, t_e8), m(K::SourceFormat, 79, 1, t_e8)));
-  for (const bool sm90 : {false, true})
-    t.add(row(M::DMMA, sm90 ? "DMMA.8x8x4" : "DMMA.884", 0x23f, L::fp64, sm90 ? sm_90 : ampere, four, two, two));
-}
-
-// Copies of tiles, barriers in shared memory and groups of warps of sm_90.
-template <size_t N>
-constexpr void tile_rows(Table<N>& t) {
-  const auto row = [](M mn, const char* name, unsigned opcode, L l) { return op(mn, name, opcode, l, sm_90); };
-  t.add(row(M::ELECT, "ELECT", 0x82f, L::vote).slots(Pd, URd, Ps));
-  t.add(row(M::FENCE_VIEW_ASYNC, "FENCE.VIEW.ASYNC", 0x3c6, L::fence).mods(m(K::AddressSpace, 72, 1, t_view)));
-  t.add(row(M::WARPGROUP_ARRIVE, "WARPGROUP.ARRIVE", 0x9c5, L::barrier));
-  t.add(row(M::WARPGROUP_DEPBAR, "WARPGROUP.DEPBAR.LE", 0x9c5, L::wait).fix(47, 1, 1).fix(80, 1, 1).slots(imm(72, 3)));
-  t.add(row(M::UTMACMDFLUSH, "UTMACMDFLUSH", 0x9b7, L::async_copy).guard_uniform());
-  const Slot map = UA.as(Style::bracket), tile = UB.as(Style::bracket);
-  t.add(row(M::UTMACCTL, "UTMACCTL", 0x9b9, L::fence)
-            .guard_uniform()
-            .fix(91, 1, 1)
-            .slots(map)
-            .mods(m(K::CacheOp, 82, 1, t_map)));
-  for (const bool store : {false, true})
-    t.add(row(store ? M::UTMASTG : M::UTMALDG, store ? "UTMASTG" : "UTMALDG", store ? 0x3b5 : 0x5b4, L::async_copy)
-              .guard_uniform()
-              .fix(91, 1, 1)
-              .slots(tile, map)
-              .mods(m(K::Dimensions, 79, 3, t_dimensions)));
-  const Slot place = memory(40, 24, 64);
-  t.add(row(M::SYNCS_ARRIVE, "SYNCS.ARRIVE.TRANS64", 0x9a7, L::shared_atomic).fix(91, 1, 1).slots(Rd, place, B));
-  t.add(row(M::SYNCS_PHASECHK, "SYNCS.PHASECHK.TRANS64", 0x5a7, L::shared_atomic)
-            .fix(70, 1, 1)
-            .fix(91, 1, 1)
-            .slots(Pd, place, B)
-            .mods(m(K::TryWait, 72, 1, t_trywait)));
-  t.add(row(M::SYNCS_CCTL, "SYNCS.CCTL.IV", 0x9b1, L::fence).fix(91, 1, 1).slots(place));
-}
-
 constexpr auto make_table() {
-  Table<600> t;
+  Table<640> t;
   integer_rows(t);
   float_rows(t);
   memory_rows(t);
@@ -1261,6 +1122,7 @@ constexpr auto make_table() {
   uniform_rows(t);
   matrix_rows(t);
   tile_rows(t);
+  warp_group_rows(t);
   return t;
 }
 constexpr auto table = make_table();

@@ -61,7 +61,8 @@ RegisterFile register_file(const Form& form, uint32_t k) {
     case SlotKind::predicate:
     case SlotKind::predicate_inverted: return RegisterFile::predicate;
     case SlotKind::uniform: return RegisterFile::uniform;
-    case SlotKind::uniform_predicate: return RegisterFile::uniform_predicate;
+    case SlotKind::uniform_predicate:
+    case SlotKind::uniform_predicate_inverted: return RegisterFile::uniform_predicate;
     case SlotKind::barrier: return RegisterFile::barrier;
     default: return RegisterFile::none;
   }
@@ -82,6 +83,12 @@ uint32_t atom_registers(const Form& form, uint8_t type) {
     default:  // shared memory and compare-and-swap
       return type == 2 || type == 3 ? 2 : 1;
   }
+}
+// A tile of 64 rows in the registers of 128 threads: half as many each as it has columns.
+uint32_t tile_registers(const Form& form, uint8_t shape) {
+  const bool steps_of_16 = form.mnemonic == Mnemonic::IGMMA || form.mnemonic == Mnemonic::BGMMA;
+  const uint32_t i = form.mnemonic == Mnemonic::IGMMA ? shape / 3u : shape;
+  return (steps_of_16 && i > 3 ? 16 * (i - 1) : 8 * (i + 1)) / 2;
 }
 uint32_t vector_registers(uint8_t type) {  // sm_90 float atomics
   switch (type) {
@@ -124,6 +131,8 @@ Count count_of(const Slot& slot) {
     case Span_::f64_source: return {K::SourceFormat, two_if_3};
     case Span_::wide: return {K::Wide, [](const Form&, uint8_t v) { return v ? 2u : 1u; }};
     case Span_::matrices: return {K::Matrices, [](const Form&, uint8_t v) { return 1u << v; }};
+    case Span_::tile: return {K::Shape, tile_registers};
+    case Span_::half_tile: return {K::Shape, [](const Form& f, uint8_t v) { return tile_registers(f, v) / 2; }};
     case Span_::cas_result: return {K::AtomType, [](const Form&, uint8_t v) { return v ? 2u : 1u; }};
     case Span_::cas: return {K::AtomType, [](const Form&, uint8_t v) { return v ? 4u : 2u; }};
   }
@@ -243,7 +252,8 @@ uint32_t accepted_kinds(const Slot& slot, bool optional) {
     case SlotKind::predicate:
     case SlotKind::predicate_inverted: kinds |= kind_bit(OperandKind::predicate); break;
     case SlotKind::uniform: kinds |= kind_bit(OperandKind::uniform); break;
-    case SlotKind::uniform_predicate: kinds |= kind_bit(OperandKind::uniform_predicate); break;
+    case SlotKind::uniform_predicate:
+    case SlotKind::uniform_predicate_inverted: kinds |= kind_bit(OperandKind::uniform_predicate); break;
     case SlotKind::barrier: kinds |= kind_bit(OperandKind::barrier); break;
     case SlotKind::immediate:
     case SlotKind::immediate_signed:
@@ -318,6 +328,7 @@ Operand default_operand(const Slot& slot) {
       o.reg = URZ;
       break;
     case SlotKind::uniform_predicate:
+    case SlotKind::uniform_predicate_inverted:
       o.kind = OperandKind::uniform_predicate;
       o.reg = slot.initial == 255 ? PT : slot.initial;
       break;
@@ -427,6 +438,7 @@ FormEncoding encoding_of(const Form& form) {
       case SlotKind::predicate_inverted: set(OperandKind::predicate, PT, 7); break;
       case SlotKind::uniform: set(OperandKind::uniform, URZ, 0); break;
       case SlotKind::uniform_predicate: set(OperandKind::uniform_predicate, PT, 0); break;
+      case SlotKind::uniform_predicate_inverted: set(OperandKind::uniform_predicate, PT, 7); break;
       default: break;
     }
   }
@@ -468,8 +480,8 @@ RowFacts facts_of(FormId id) {
     while (place < form.mod_count && form.mods[place].kind != count.by) ++place;
     const bool depends = place < form.mod_count;
     if (depends) width.modifier = static_cast<uint8_t>(place);
-    for (uint8_t v = 0; v < 16; ++v) width.by_value |= (count.of(form, depends ? v : 0) - 1) << 2 * v;
-    width.ask = also_by_mode(form.slots[k]);
+    width.ask = also_by_mode(form.slots[k]) || count.by == ModifierKind::Shape;
+    for (uint8_t v = 0; v < 16 && !width.ask; ++v) width.by_value |= (count.of(form, depends ? v : 0) - 1) << 2 * v;
     width.varies = width.ask || width.by_value != (width.by_value & 3) * 0x55555555u;
   }
   for (const bool writes : {false, true}) {

@@ -204,6 +204,12 @@ struct Printer {
     }
     if (slot.style == Style::sign) return s + ".SIGN";
     if (slot.style == Style::bracket) return "[" + s + "]";
+    if (slot.style == Style::policy) return "desc[" + s + "]";
+    if (slot.style == Style::matrix) {
+      const uint32_t flags = o.part << (3 - slot.part_width);  // the highest is the negation in each row
+      return "gdesc[" + s + "]" + (o.negated ? ".negA" : "") + (flags & 4 ? ".negB" : "") + (flags & 1 ? ".tnspA" : "") +
+             (flags & 2 ? ".tnspB" : "");
+    }
     std::string part;
     if (o.part && slot.part_width && has_parts()) {
       static constexpr const char* half[] = {"", ".H1", ".H2", ".H3"};
@@ -219,7 +225,7 @@ struct Printer {
                                                               : bytes[o.part & 3];
     }
     if (slot.kind == SlotKind::predicate || slot.kind == SlotKind::predicate_inverted ||
-        slot.kind == SlotKind::uniform_predicate)
+        slot.kind == SlotKind::uniform_predicate || slot.kind == SlotKind::uniform_predicate_inverted)
       return o.negated ? "!" + s : s;
     // A half of a pair comes last on Volta and later, but inside the bars for a uniform register.
     const bool last = slot.part_base == 3 && !form.pascal && o.kind != OperandKind::uniform;
@@ -290,7 +296,7 @@ struct Printer {
   std::string text_of_mods() const {
     std::string s;
     for (uint32_t i = 0; i < form.mod_count; ++i)
-      if (form.mods[i].kind != K::CC) s += form.mods[i].texts[in.modifiers[i]];
+      if (form.mods[i].kind != K::CC && form.mods[i].kind != K::Group) s += form.mods[i].texts[in.modifiers[i]];
     return s;
   }
 
@@ -476,6 +482,7 @@ struct Printer {
     }
     if (form.pascal && form.slot_count && form.slots[0].access == Access::read_write)
       s += ", " + gpr(in.operands[0].reg);  // FFMA32I, HFMA2_32I: the addend is the destination
+    if (has_modifier(in.form, K::Group) && mod(K::Group) == 0) s += ", gsb0";
     if (has_modifier(in.form, K::LaneMask) && mod(K::LaneMask) != 15) s += ", " + hex(mod(K::LaneMask));
     return s;
   }
