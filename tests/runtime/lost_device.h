@@ -53,7 +53,7 @@ class LostDevice final : public ForwardingDevice {
     RETURN_IF_ERROR(check());
     return noted(to_.copy(to, from, n));
   }
-  Result<void> fill(device::Address a, uint8_t v, uint64_t n) override {
+  Result<void> fill(device::Address a, device::Filling v, uint64_t n) override {
     RETURN_IF_ERROR(check());
     return noted(to_.fill(a, v, n));
   }
