@@ -146,7 +146,7 @@ class Foreseen : public testing::Test {
   Compiled compiled(const Program& p) {
     std::string text = "module m { import Builtin.*; def main() : table { t:? = @load_table(`t:sym);\n";
     for (const auto& [name, type] : {std::pair("x", "f64"), {"y", "f64"}, {"k", "i64"}, {"f", "enum<i64>"}})
-      text += fmt::format("{0}_:? = @column_value(t, `{0}:sym); {0}:{1} = check_cast({0}_, {1});\n", name, type);
+      text += fmt::format("{0}:{1} = check_cast(@column_value(t, `{0}:sym), {1});\n", name, type);
     size_t columns = 1;
     for (char c : std::string_view(p.columns)) columns += c == ',';
     std::string names;

@@ -386,7 +386,7 @@ TEST(Pinned, MappedBytesCountForLimitsOfMemory) {
     EXPECT_EQ(device.held, 1) << "nothing is pinned for what does not fit";
   }
   {
-    const HostMemoryScope full([] { return uint64_t{1} << 20; });
+    const HostMemoryScope full([] { return uint64_t{1} << 10; });
     EXPECT_FALSE(errors_of([&] { return pinned.mapped(other, nullptr); })) << "the host has no room";
   }
   device.calls = 0, device.fails_at = 1;
