@@ -136,8 +136,8 @@ constexpr Program programs[] = {
      "a:? = @index(x, w); l:? = @list(s, a); o:? = @order(l, (0,1):bool); r1:? = @index(s, o); r2:? = @index(a, o);",
      "r1, r2"},
     {"twice",
-     "u:? = @unique(x); s:? = @index(x, u); q:? = @mul(s, 0.1:f64); f:? = @floor(q); g:? = @group(f); w:? = @keys(g); v:? = @values(g);"
-     "r1:? = @index(f, w); c:? = @each_right(@index, s, v); e:? = @each(@sum, c); r2:? = @raze(e);",
+     "u:? = @unique(x); s:? = @index(x, u); q:? = @mul(s, 0.1:f64); fl:? = @floor(q); g:? = @group(fl); w:? = @keys(g); v:? = @values(g);"
+     "r1:? = @index(fl, w); c:? = @each_right(@index, s, v); e:? = @each(@sum, c); r2:? = @raze(e);",
      "r1, r2"},
 };
 
@@ -273,7 +273,7 @@ TEST_F(Foreseen, AResultThatGrowsIsCopied) {
 // The column that a foreign key refers to may be another one than before, too.
 TEST_F(Foreseen, KeysOfForeignKeysAreAskedFor) {
   Rows rows = first_rows(300);
-  const Compiled program = compiled({"refers", "r1:? = @fetch(f);", "r1"});
+  const Compiled program = compiled({"refers", "kk:? = @keys(f); w:? = @unique(kk); r1:? = @index(kk, w);", "r1"});
   auto simulator = open_simulator("sm_90");
   RowTables tables(rows);
   Engine engine(**simulator, tables);
