@@ -168,22 +168,22 @@ class Foreseen : public testing::Test {
     auto got = engine.run(plan, timings_);
     return got ? *print_result(*got, Format::csv) : got.error().message;
   }
-  // Runs of all programs over rows that become others. How many devices were lost.
-  size_t lost_with(size_t rows, bool blind) {
+  // Runs of all programs over rows that become others.
+  void change_rows(size_t rows) {
     const Rows first = first_rows(rows);
     const std::vector<Rows> others = other_rows(rows);
-    size_t lost = 0, repeats = 0;
+    size_t repeats = 0;
     rndn::test::Sample sample(7);
     for (const Program& p : programs) {
       const Compiled program = compiled(p);
-      if (HasFailure()) return lost;
+      if (HasFailure()) return;
       const std::string right = expected(program, first);
       for (size_t k = 0; k < others.size(); ++k)
         for (const bool graphs : {false, true}) {
           if (!sample.has_next()) continue;
           SCOPED_TRACE(fmt::format("{}, rows {}{}", p.name, k, graphs ? ", graphs" : ""));
           auto simulator = open_simulator("sm_90");
-          test::LostDevice device(**simulator, blind);
+          test::LostDevice device(**simulator);
           const RowTables tables(first);
           Engine engine(device, tables);
           EngineOptions options{.measure_kernels = false, .graphs = graphs};
@@ -191,7 +191,7 @@ class Foreseen : public testing::Test {
           if (!graphs) options.alloc = EngineOptions::Alloc::driver;
           auto plan = engine.plan(program, sources_, options, timings_);
           EXPECT_TRUE(plan) << plan.error().message;
-          if (!plan) return lost;
+          if (!plan) return;
           for (int n = 0; n < 4; ++n) EXPECT_EQ(run(engine, **plan), right) << n;
           const uint64_t waits = device.waits;
           const Rows& other = others[k];
@@ -200,24 +200,19 @@ class Foreseen : public testing::Test {
             (void)device.change(before, now);
           const std::string got = run(engine, **plan), wanted = expected(program, other);
           repeats += device.waits > waits + 1;
-          lost += !device.fault.empty();
-          if (blind) continue;
           EXPECT_EQ(device.fault, "");
           EXPECT_EQ(got, wanted);
           EXPECT_EQ(run(engine, **plan), wanted);
         }
     }
     EXPECT_GT(repeats, 0u);
-    return lost;
   }
   SourceManager sources_;
   Timings timings_;
 };
 
-TEST_F(Foreseen, NoKernelGoesBeyondVectorsOfRowsThatBecameOthers) { lost_with(rndn::test::in_the_gate(300, 400), false); }
-TEST_F(Foreseen, NorOfMany) { lost_with(5000, false); }
-// What the first two prove.
-TEST_F(Foreseen, KernelsThatDoNotLookDo) { EXPECT_GT(lost_with(5000, true), 0u); }
+TEST_F(Foreseen, NoKernelGoesBeyondVectorsOfRowsThatBecameOthers) { change_rows(rndn::test::in_the_gate(300, 400)); }
+TEST_F(Foreseen, NorOfMany) { change_rows(5000); }
 
 // A column that another one has taken the place of is asked for while a graph runs: the graph is no more.
 TEST_F(Foreseen, AReplayAsksForItsColumns) {

@@ -2,8 +2,6 @@
 #pragma once
 #include <algorithm>
 #include <cstring>
-#include <map>
-#include <set>
 #include <string>
 #include <vector>
 
@@ -13,10 +11,7 @@ namespace rndn::runtime::test {
 
 class LostDevice final : public ForwardingDevice {
  public:
-  // blind: kernels look at a word that is always 0, and not at the one that says whether an answer was another one than foreseen.
-  explicit LostDevice(device::Device& to, bool blind = false) : ForwardingDevice(to), info_(to.info()), blind_(blind) {
-    info_.is_simulator = false;
-  }
+  explicit LostDevice(device::Device& to) : ForwardingDevice(to), info_(to.info()) { info_.is_simulator = false; }
   const device::Info& info() const override { return info_; }
   uint64_t waits = 0, replays = 0;
   std::string fault;  // empty: there was none
@@ -61,25 +56,9 @@ class LostDevice final : public ForwardingDevice {
     RETURN_IF_ERROR(check());
     return to_.load_module(c);
   }
-  Result<device::KernelHandle> find_kernel(device::ModuleHandle m, const std::string& n) override {
-    ASSIGN_OR_RETURN(const device::KernelHandle k, to_.find_kernel(m, n));
-    if (!n.starts_with("main")) of_library_.insert(k);
-    return k;
-  }
   Result<void> launch(device::KernelHandle k, device::Dim3 g, device::Dim3 b, uint32_t s, std::span<const std::byte> p) override {
     RETURN_IF_ERROR(check());
-    std::vector<uint64_t> words(p.size() / 8);
-    std::memcpy(words.data(), p.data(), 8 * words.size());
-    if (blind_) {
-      if (!zero_) {
-        ASSIGN_OR_RETURN(zero_, to_.allocate(8));
-        const uint64_t zero = 0;
-        RETURN_IF_ERROR(to_.copy_to_device(zero_, &zero, 8));
-      }
-      if (of_library_.contains(k)) looked_at_ = words[0], words[0] = zero_;  // the first parameter of every kernel of the library
-      if (!of_library_.contains(k)) std::replace(words.begin(), words.end(), looked_at_, zero_);
-    }
-    return lost_with(to_.launch(k, g, b, s, std::as_bytes(std::span(words))));
+    return lost_with(to_.launch(k, g, b, s, p));
   }
   Result<void> synchronize() override {
     ++waits;
@@ -106,10 +85,7 @@ class LostDevice final : public ForwardingDevice {
     return {};
   }
   device::Info info_;
-  const bool blind_;
   std::vector<std::pair<device::Address, std::vector<std::byte>>> sent_;
-  std::set<device::KernelHandle> of_library_;
-  device::Address zero_ = 0, looked_at_ = 0;
 };
 
 }  // namespace rndn::runtime::test
