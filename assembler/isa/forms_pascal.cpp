@@ -445,7 +445,7 @@ constexpr void float_rows(Table<N>& t) {
   Sources dp = product;
   dp.a = A.with(Span_::two);
   dp.span = Span_::two;
-  dp.immediate = Db;
+  dp.immediate = Db.n(48);
   alu(
       t, M::DMUL, "DMUL", {0x5c80, 0x4c80, 0x3880}, dp, [&](const Builder& b) { return b.mods(RND, CC); }, L::fp64);
   Sources df = dp;

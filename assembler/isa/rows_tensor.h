@@ -176,7 +176,8 @@ template <size_t N>
 constexpr void warp_group_rows(Table<N>& t) {
   const Slot added = make_slot(uniform_predicate_inverted, 87, R).n(90).opt(PT);
   // flags: the first of those of the matrices in memory, up to bit 63; bit 72 is the sign of A. Integers have none
-  const auto row = [&](M mn, const char* name, unsigned opcode, Span_ span, bool in_memory, uint8_t flags, bool sparse) {
+  const auto row = [&](M mn, const char* name, unsigned opcode, Span_ span, bool in_memory, uint8_t flags,
+                       bool sparse) {
     Slot matrices = (in_memory ? UA.with(Span_::four) : UB.with(Span_::two)).as(Style::matrix), a = A.with(Span_::four);
     if (flags != no_bit) {
       matrices = matrices.half(flags, static_cast<uint8_t>(64 - flags));

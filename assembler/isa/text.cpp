@@ -207,8 +207,8 @@ struct Printer {
     if (slot.style == Style::policy) return "desc[" + s + "]";
     if (slot.style == Style::matrix) {
       const uint32_t flags = o.part << (3 - slot.part_width);  // the highest is the negation in each row
-      return "gdesc[" + s + "]" + (o.negated ? ".negA" : "") + (flags & 4 ? ".negB" : "") + (flags & 1 ? ".tnspA" : "") +
-             (flags & 2 ? ".tnspB" : "");
+      return "gdesc[" + s + "]" + (o.negated ? ".negA" : "") + (flags & 4 ? ".negB" : "") +
+             (flags & 1 ? ".tnspA" : "") + (flags & 2 ? ".tnspB" : "");
     }
     std::string part;
     if (o.part && slot.part_width && has_parts()) {

@@ -342,7 +342,8 @@ void compare_variations(const std::string& nvdisasm, const Target& t, const fs::
                         std::map<uint32_t, std::set<std::string>>& in_use) {
   std::vector<Instruction> all;
   for (uint32_t f = 0; f < form_count(); ++f)
-    if (form_targets(static_cast<FormId>(f)) & t.bit && !form_name(static_cast<FormId>(f)).starts_with("QGMMA"))  // new in 12
+    if (form_targets(static_cast<FormId>(f)) & t.bit &&
+        !form_name(static_cast<FormId>(f)).starts_with("QGMMA"))  // new in 12
       for (const Instruction& in : variations(t, static_cast<FormId>(f))) all.push_back(in);
   std::vector<Word> words(all.size());
   // Branches are to fixed places, so that a word does not depend on where it is.
