@@ -104,6 +104,8 @@ struct KernelEncodings {
   std::vector<uint8_t> lookups;
   // Per parameter of KernelCode::compared: 1 where its bounds are given.
   std::vector<uint8_t> bounds;
+  // Per KernelCode::places: 1 where every position is known to lie within the vector, so that none is checked.
+  std::vector<uint8_t> inside;
   // Elements for which KernelCode::collected may hold are few: a warp collects them before it evaluates the rest (collect.cpp).
   bool collects = false;
   bool operator==(const KernelEncodings&) const = default;
@@ -180,7 +182,13 @@ struct KernelCode {
   std::vector<Sink> sinks;
   // Parameters by whose bounds tiles may be skipped.
   InlineVector<uint32_t, 4> compared;
-  // None: there is nothing that it could collect.
+  // What is read at computed places, which is an error where one lies outside.
+  struct Place {
+    uint32_t vector = 0;      // kernel parameter that is read
+    hir::VariableId at{};     // the positions
+  };
+  std::vector<Place> places;
+  // None: there is nothing that it could collect. It may where all positions of `places` are known to lie inside.
   std::optional<Selecting> collected;
   // Per result (may be shorter): the kernel parameter that the result starts as a copy of, size included (index_a); -1: none.
   std::vector<int32_t> starts_as;

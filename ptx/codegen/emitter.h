@@ -310,6 +310,7 @@ struct Step {
   BasicType result{};   // element type of the call, before casts
   bool scalar = false;  // of Form::scalar
   bool reduction = false;
+  uint32_t place = UINT32_MAX;  // number of its KernelCode::Place; UINT32_MAX: it has none
 };
 
 // A predicate of the current item that is a comparison, or a conjunction of comparisons each of which takes the one before it in.
@@ -451,6 +452,7 @@ bool plan_steps(Emitter& e);
 // The operand is read whole, at computed positions, not element by element.
 bool reads_whole(const Step& step, size_t operand);
 bool masks(const Step& step, size_t operand);  // the operand selects elements
+bool is_inside(const Emitter& e, const Step& step);  // what it reads at computed places lies within the vector (KernelEncodings::inside)
 bool can_fail(const Emitter& e, const Step& step);
 void refuse(Emitter& e, std::string what, hir::StatementId at);  // the first problem stays
 
@@ -567,10 +569,10 @@ void load_items(Emitter& e);                  // items beyond n stay as they are
 void store_outputs(Emitter& e);               // Output::items of the tile, kind vector
 Reg<Pred> within(Emitter& e, uint32_t item);  // the item is within n
 Element storable(Emitter& e, Element x);      // bool as 0 or 1 in s32; immediates in registers; no mask
-// The element at position `at` of a gathered parameter; a position outside gives zero and is reported. With `bad`, positions outside are only
-// noted there, and a bool comes as an i8 of 0 or 1, which waits for no load.
+// The element at position `at` of a gathered parameter; a position outside gives zero and is reported as the statement's error. With `bad`,
+// positions outside are only noted there, and a bool comes as an i8 of 0 or 1, which waits for no load. `inside`: none can be outside.
 Element gather(Emitter& e, hir::VariableId vector, const Element& at, uint32_t statement, Reg<Pred>* bad = nullptr,
-               Reg<Pred> guard = {});
+               Reg<Pred> guard = {}, bool inside = false);
 Element load_scalar(Emitter& e, BasicType type, const Stored& stored, Reg<U64> address);
 // Where a reading or writing of a vector at that row begins.
 Cursor place(Emitter& e, BasicType type, const Stored& stored, Reg<U64> base, Reg<U32> row);

@@ -127,7 +127,8 @@ class Finder {
     }
   }
 
-  // What holds for all elements that the loop has a use for: accumulators, sinks and scans, and errors; `late`: not those of early steps.
+  // What holds for all elements that the loop has a use for: accumulators, sinks and scans, and errors; `late`: not those of early steps; else those
+  // of KernelCode::places are taken to be none.
   std::optional<Conditions> of_all(bool late) const {
     std::vector<Conditions> selected(e_.function.variables.size());  // what holds for all elements of a selection
     std::optional<Conditions> common;
@@ -148,7 +149,7 @@ class Finder {
           all = united(all, selected[s.operands[o].id]);
           if (selects && o == 0) all = united(all, conjuncts(s.operands[o]));
         }
-      if (wanted_[k] && !(late && early_[k]) && can_fail(e_, s)) is_used(s.target);
+      if (wanted_[k] && !(late ? early_[k] : s.place != UINT32_MAX) && can_fail(e_, s)) is_used(s.target);
     }
     for (const Accumulator& a : e_.accumulators) is_used(a.argument);
     for (const Sink& s : e_.sinks) {

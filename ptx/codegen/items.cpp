@@ -204,7 +204,8 @@ ItemPlan start_items(Emitter& e, const Marks& wanted, const Marks& early) {
         const Element at = s.operands[1].kind == hir::Operand::literal
                                ? literal_element(e, e.program.literals[s.operands[1].literal_id()])
                                : e.values[s.operands[1].id];
-        results.push_back(gather(e, s.operands[0].variable_id(), at, index(s.id), &bad, guard_of(e, s.id)));
+        results.push_back(gather(e, s.operands[0].variable_id(), at, index(s.id), &bad, guard_of(e, s.id),
+                                 is_inside(e, s)));
       } else {
         run_step(e, s);
         results.push_back(e.values[index(s.target)]);

@@ -214,7 +214,8 @@ void run_step(Emitter& e, const Step& step) {
       case Builtin::range: x = e.in_loop ? item_index(e) : constant_element(BasicType::i64, 0); break;
       case Builtin::vector: x = convert(e, arguments[1], step.result); break;
       case Builtin::index:
-        x = gather(e, step.operands[0].variable_id(), arguments[1], index(step.id), nullptr, guard_of(e, step.id));
+        x = gather(e, step.operands[0].variable_id(), arguments[1], index(step.id), nullptr, guard_of(e, step.id),
+                   is_inside(e, step));
         break;
       case Builtin::gpu_probe: {
         const ProbeItem item = probe_item(e, step);

@@ -76,15 +76,16 @@ Element load_scalar(Emitter& e, BasicType type, const Stored& stored, Reg<U64> a
 }
 
 Element gather(Emitter& e, hir::VariableId vector, const Element& at, uint32_t statement, Reg<Pred>* bad,
-               Reg<Pred> guard) {
+               Reg<Pred> guard, bool is_inside) {
   Builder& b = e.b;
   const BasicType type = e.type_of(vector);
   const Gathered& from = e.gathered.at(vector);
   Reg<Pred> wanted = active(e, at.mask);
   // Unsigned: negative rows are large. One comparison gives the guard of the load and that of the error.
-  Reg<Pred> inside = b.reg<Pred>(), outside = b.reg<Pred>();
+  Reg<Pred> inside = is_inside ? wanted : b.reg<Pred>(), outside = is_inside ? Reg<Pred>() : b.reg<Pred>();
   Reg<U32> row;
   const auto check = [&](Type type, Operand position, Operand size) {
+    if (is_inside) return;
     if (wanted.valid())
       b.emit(Opcode::setp, type, Modifiers{.compare = Compare::lt, .combine = ptx::Combine::and_},
              {Builder::use(inside), Builder::use(outside)}, {position, size, Builder::use(wanted)});
@@ -100,11 +101,8 @@ Element gather(Emitter& e, hir::VariableId vector, const Element& at, uint32_t s
     check(Type::u64, Builder::use(wide), Builder::use(from.size));
     row = b.cvt<U32>(wide);
   }
-  if (!bad) {
-    report_error(e, outside, statement, RuntimeError::index_out_of_range);
-  } else {
-    *bad = bad->valid() ? b.or_(*bad, outside) : outside;
-  }
+  if (!is_inside && !bad) report_error(e, outside, statement, RuntimeError::index_out_of_range);
+  if (!is_inside && bad) *bad = bad->valid() ? b.or_(*bad, outside) : outside;
   const encodings::Encoding& form = find(from.stored);
   const Cursor cursor = form.place(b, type, from.stored, from.data, row);
   Words w = form.fresh(b, type, from.stored);

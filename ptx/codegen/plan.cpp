@@ -39,7 +39,13 @@ bool masks(const Step& s, size_t operand) {
   return s.call && operand == 0 && (s.builtin == Builtin::compress || s.builtin == Builtin::where);
 }
 
-bool can_fail(const Emitter&, const Step& s) { return s.call && hir::can_fail(s.builtin, s.result); }
+bool is_inside(const Emitter& e, const Step& s) {
+  return s.place < e.encodings.inside.size() && e.encodings.inside[s.place] != 0;
+}
+
+bool can_fail(const Emitter& e, const Step& s) {
+  return s.call && hir::can_fail(s.builtin, s.result) && !is_inside(e, s);
+}
 
 namespace {
 
@@ -133,6 +139,20 @@ void share_results(Emitter& e) {
 
 }  // namespace
 
+// Of vectors that the kernel is given, at positions that it computes.
+static void note_places(Emitter& e) {
+  const auto& parameters = e.function.parameters;
+  for (Step& s : e.steps) {
+    if (!s.call || s.builtin != Builtin::index || s.operands[0].kind != hir::Operand::variable ||
+        s.operands[1].kind != hir::Operand::variable)
+      continue;
+    const auto of = std::find(parameters.begin(), parameters.end(), s.operands[0].variable_id());
+    if (of == parameters.end()) continue;
+    s.place = static_cast<uint32_t>(e.code.places.size());
+    e.code.places.push_back({static_cast<uint32_t>(of - parameters.begin()), s.operands[1].variable_id()});
+  }
+}
+
 bool plan_steps(Emitter& e) {
   const bool list_kernel = e.kernel.list;
   e.steps.reserve(e.function.statements.size());
@@ -207,6 +227,7 @@ bool plan_steps(Emitter& e) {
   for (VariableId v : e.function.parameters) define(v);
   for (const Step& s : e.steps) define(s.target);
   share_results(e);
+  if (!list_kernel) note_places(e);
   e.low = marks(e.function.variables.size());
   for (VariableId v : e.function.parameters)
     e.low[index(v)] = encodings::find(e.stored(v)).holds_low(e.type_of(v), e.stored(v));

@@ -228,7 +228,7 @@ class Run {
   Result<void> fold_apart(int64_t number);
   codegen::KernelEncodings forms_of(const Step& s, uint64_t elements, std::span<const ItemPtr> inputs,
                                     std::span<const ItemPtr> outputs, std::span<const FoldWay> ways,
-                                    std::vector<uint8_t> lookups) const;
+                                    std::span<const VariableBounds> bounds, std::vector<uint8_t> lookups) const;
   // Its results, as empty tables.
   Result<void> fold_tables(const codegen::KernelCode::Sink& sink, const hir::Function& f, FoldWay& way,
                            std::vector<ItemPtr>& outputs);

@@ -492,7 +492,7 @@ bool Run::forecast_launch(const Step& s, Forecast& found, bool& sure) {
         expected_[s.outputs[i]] = made[i];
       }
   }
-  codegen::KernelEncodings key = forms_of(s, elements, inputs, outputs, ways, std::move(tables));
+  codegen::KernelEncodings key = forms_of(s, elements, inputs, outputs, ways, bounds, std::move(tables));
   if (codegen::KernelEncodings& first = found.forms[s.kernel]; first == codegen::KernelEncodings{})
     first = std::move(key);
   for (size_t i = 0; i < s.outputs.size(); ++i) assign(s.outputs[i], outputs[i]);

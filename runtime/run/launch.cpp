@@ -320,12 +320,21 @@ encodings::Stored form_of_result(const Item& v) {
   return {.kind = encodings::Kind::narrow, .bytes = 4, .is_signed = true};
 }
 
+// All positions are known to lie within the vector.
+bool is_inside(const codegen::KernelCode::Place& place, std::span<const ItemPtr> inputs,
+               std::span<const VariableBounds> known) {
+  const Item& vector = *inputs[place.vector];
+  const Bounds& at = known[index(place.at)].bounds;
+  return vector.kind == Item::vector && vector.exact && at.known() && at.min >= 0 &&
+         static_cast<uint64_t>(at.max) < vector.capacity;
+}
+
 }  // namespace
 
 // How the elements of a launch lie; sets the forms of its results.
 codegen::KernelEncodings Run::forms_of(const Step& s, uint64_t elements, std::span<const ItemPtr> inputs,
                                        std::span<const ItemPtr> outputs, std::span<const FoldWay> ways,
-                                       std::vector<uint8_t> lookups) const {
+                                       std::span<const VariableBounds> bounds, std::vector<uint8_t> lookups) const {
   const codegen::KernelCode& code = plan_.compiled.code.kernels[s.kernel];
   codegen::KernelEncodings key;
   for (const ItemPtr& input : inputs) key.parameters.push_back(elements_of(*input).stored);
@@ -344,9 +353,11 @@ codegen::KernelEncodings Run::forms_of(const Step& s, uint64_t elements, std::sp
       key.bounds.resize(std::max<size_t>(key.bounds.size(), k + 1));
       key.bounds[k] = 1;
     }
-  key.collects = collects(code, elements, inputs);
+  for (const codegen::KernelCode::Place& p : code.places) key.inside.push_back(is_inside(p, inputs, bounds));
+  key.collects = collects(code, elements, inputs) && std::all_of(key.inside.begin(), key.inside.end(), std::identity());
   key.lookups = std::move(lookups);
-  while (!key.lookups.empty() && key.lookups.back() == 0) key.lookups.pop_back();
+  for (std::vector<uint8_t>* marks : {&key.lookups, &key.inside})
+    while (!marks->empty() && marks->back() == 0) marks->pop_back();
   for (std::vector<encodings::Stored>* forms : {&key.parameters, &key.results})
     while (!forms->empty() && forms->back() == encodings::Stored{}) forms->pop_back();
   while (!key.hashed.empty() && key.hashed.back().empty()) key.hashed.pop_back();
@@ -548,7 +559,7 @@ Result<void> Run::launch(const Step& s) {
   }
   set_bounds(f, bounds, outputs);
   set_domains(state.texts, f, domains, outputs);
-  codegen::KernelEncodings forms = forms_of(s, g.elements, inputs, outputs, ways, std::move(table_forms));
+  codegen::KernelEncodings forms = forms_of(s, g.elements, inputs, outputs, ways, bounds, std::move(table_forms));
   for (size_t i = 0; i < outputs.size(); ++i)
     if (!outputs[i]->data && !elements_of(*outputs[i]).data) RETURN_IF_ERROR(allocate_output(s, i, *outputs[i]));
   const uint32_t large_bytes =
