@@ -187,7 +187,7 @@ struct KernelCode {
     uint32_t vector = 0;      // kernel parameter that is read
     hir::VariableId at{};     // the positions
   };
-  std::vector<Place> places;
+  InlineVector<Place, 4> places;
   // None: there is nothing that it could collect. It may where all positions of `places` are known to lie inside.
   std::optional<Selecting> collected;
   // Per result (may be shorter): the kernel parameter that the result starts as a copy of, size included (index_a); -1: none.

@@ -2,7 +2,8 @@
 //
 //   m = and(a, b), b follows from gathers, a from the loaded elements or from earlier gathers: they
 //   are done where a holds, as b counts nowhere else. A gather's range is checked for all elements:
-//   an error is the program's, whatever else the mask says. A column from which no condition follows
+//   an error is the program's, whatever else the mask says; none is checked where bounds say that no
+//   position lies outside (KernelEncodings::inside). A column from which no condition follows
 //   is loaded there too, unless several gathers come first: one more wait behind theirs costs more than
 //   the bytes (SSB's flights 3 and 4 take 0.9 of the time without it, flight 1 takes 1.2: H200,
 //   `rndn ssb run --scale 10 --device cuda --repeat 20`). Where the first one is a look-up behind a filter (ptx/lookup/lookup.h), few rows
