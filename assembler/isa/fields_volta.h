@@ -12,6 +12,8 @@ using L = LatencyClass;
 inline constexpr const char* t_sat[] = {"", ".SAT"};
 inline constexpr const char* t_clear[] =  // a bit that must be clear
     {"", nullptr};
+inline constexpr const char* t_atoms_type[] = {"", ".S32", ".64", nullptr};
+inline constexpr const char* t_size_async[] = {nullptr, nullptr, nullptr, nullptr, "", ".64", ".128", nullptr};
 inline constexpr const char* t_u8s8[] = {".U8", ".S8"};
 
 constexpr Mod m(K kind, uint8_t lo, uint8_t width, const char* const* texts, uint8_t initial = 0) {

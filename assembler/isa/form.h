@@ -61,6 +61,8 @@ enum class Style : uint8_t {
   cc_before,  // preceded by CC (CSETP)
   hex20,      // Pascal: 20 bits unsigned
   base_32,    // address: a register of 32 bits beside a uniform pair
+  no_urz,     // address: URZ is not printed
+  rpc_half,   // RPCMOV: Rpc.LO or Rpc.HI
   relative,   // BRX: the distance from the next instruction
   repeat,     // no field: prints the operand before it again (BAR with both in one register)
   sign,       // followed by .SIGN: the sign bit is the operand

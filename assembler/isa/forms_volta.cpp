@@ -105,13 +105,11 @@ constexpr const char* t_atom_float[] = {
 constexpr const char* t_float_op[] = {".ADD", ".MIN", ".MAX", nullptr};
 constexpr const char* t_cas_type[] = {"", ".S32", ".64", nullptr};
 constexpr const char* t_cas_pair[] = {"", nullptr, ".64", nullptr};
-constexpr const char* t_atoms_type[] = {"", ".S32", ".64", nullptr};
 constexpr const char* t_cas_mode[] = {".CAS", ".CAST", nullptr, ".CAST.SPIN"};
 constexpr const char* t_cas_only[] = {".CAS", nullptr, nullptr, nullptr};
 constexpr const char* t_to_32[] = {"", "", "", nullptr};
 constexpr const char* t_float_32[] = {nullptr, "", "", nullptr, "", nullptr, nullptr, nullptr};
 constexpr const char* t_format[] = {"", "", "", "", "", nullptr, nullptr, nullptr};
-constexpr const char* t_size_async[] = {nullptr, nullptr, nullptr, nullptr, "", ".64", ".128", nullptr};
 constexpr const char* t_cs2r[] = {".32", ""};
 constexpr const char* t_bypass[] = {".BYPASS", ""};
 constexpr const char* t_zfill[] = {"", ".ZFILL"};
@@ -1105,6 +1103,7 @@ constexpr void uniform_rows(Table<N>& t) {
   t.add(base(M::UPLOP3, "UPLOP3.LUT", 0x29f)
             .slots(UPd, UPq, UA.as(Style::sign), UB.as(Style::sign), UC.as(Style::sign), imm(72, 8), imm(16, 8)));
   t.add(base(M::UP2UR, "UP2UR", 0x883).slots(URd, UA.as(Style::p_mask), I32).mods(m(K::Byte, 76, 2, t_byte)));
+  t.add(base(M::UR2UP, "UR2UP", 0x884).slots(UA.as(Style::pr_before), I32).mods(m(K::Byte, 76, 2, t_silent)));
   // An immediate for C, B in C's place
   t.add(base(M::UIMAD, "UIMAD", 0x4a4).fix(81, 3, 7).slots(URd, UA, UC, S32, ucarry1).mods(U32, X));
   t.add(base(M::USHF, "USHF", 0x499)

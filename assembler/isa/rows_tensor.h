@@ -25,6 +25,15 @@ inline constexpr const char* t_arrival[] = {"", ".TMASK", ".RED", nullptr};
 inline constexpr const char* t_optout[] = {"", ".OPTOUT"};
 inline constexpr const char* t_arrivals[] = {"", ".A1T0", ".A0T1", ".A0TR", ".A0TX", ".ART0", nullptr, nullptr};
 inline constexpr const char* t_counted[] = {"", ".ARVCNT", ".TRANSCNT", nullptr};
+inline constexpr const char* t_system[] = {nullptr, nullptr, nullptr, nullptr, nullptr,       nullptr,
+                                           nullptr, nullptr, nullptr, nullptr, ".STRONG.SYS", nullptr,
+                                           nullptr, nullptr, nullptr, nullptr};
+inline constexpr const char* t_all_op[] = {".ADD", ".MIN", ".MAX", nullptr, nullptr, ".AND", ".OR", ".XOR"};
+inline constexpr const char* t_all_type[] = {".32", ".S32", ".64", ".S64", nullptr, nullptr, nullptr, nullptr};
+inline constexpr const char* t_all_float_op[] = {".ADD", ".MIN", ".MAX", ".F32ADD"};
+inline constexpr const char* t_all_float[] = {
+    ".F16x2.RN", ".F16x4.RN", ".F16x8.RN", ".BF16x2.RN", ".BF16x4.RN", ".BF16x8.RN", nullptr,     nullptr,
+    nullptr,     nullptr,     nullptr,     nullptr,      ".F32.RN",    ".F32x2.RN",  ".F32x4.RN", ".F64.RN"};
 inline constexpr const char* t_dimensions[] = {".1D", ".2D", ".3D", ".4D", ".5D", nullptr, nullptr, nullptr};
 
 // Products by one warp: rows by shape, since it says how many registers the operands take. Signs, sparse matrices and 4-bit numbers are left out:
@@ -134,6 +143,36 @@ constexpr void tile_rows(Table<N>& t) {
             .fix(91, 1, 1)
             .slots(place)
             .mods(m(K::Arrivals, 70, 2, t_counted)));
+  // To shared memory of another block, counted at a barrier there: the pair of registers has the addresses of both.
+  const Slot there = memory(40, 24, 64).with(Span_::two).as(Style::no_urz);
+  t.add(row(M::STAS, "STAS", 0xdbd, L::shared_store)
+            .fix(90, 2, 3)
+            .slots(there, B.with(Span_::size))
+            .mods(m(K::Size, 73, 3, t_size_async, 4)));
+  t.add(row(M::REDAS, "REDAS", 0xdbe, L::shared_store)
+            .fix(72, 1, 1)
+            .fix(91, 1, 1)
+            .slots(there, B.with(Span_::atom))
+            .mods(m(K::AtomOp, 87, 3, t_reduction), m(K::AtomType, 73, 2, t_atoms_type)));
+  // What the same place of several GPUs holds, reduced.
+  for (const bool wide : {false, true}) {
+    const Slot at = wide ? memory(40, 24, 64, 71).with(Span_::two) : memory(40, 24, 64).as(Style::base_32);
+    const auto reduced = [&](unsigned opcode, Span_ span) {
+      return row(M::LDGMC, "LDGMC.E", opcode, L::global_load)
+          .fix(70, 1, wide)
+          .fix(72, 1, 1)
+          .fix(91, 1, 1)
+          .slots(Rd.with(span), at);
+    };
+    const auto order = m(K::Order, 77, 4, t_system, 10);
+    t.add(reduced(0x9a4, Span_::atom).mods(m(K::AtomOp, 87, 3, t_all_op), m(K::AtomType, 73, 3, t_all_type), order));
+    t.add(reduced(0x9a5, Span_::vector)
+              .mods(m(K::AtomOp, 88, 2, t_all_float_op), m(K::AtomType, 73, 4, t_all_float), order));
+  }
+  // Halves of the program counter to return to.
+  const Slot half = imm(31, 1).as(Style::rpc_half);
+  t.add(row(M::RPCMOV, "RPCMOV.32", 0x352, L::alu).slots(half, B));
+  t.add(row(M::RPCMOV, "RPCMOV.32", 0x353, L::alu).slots(Rd, half));
   t.add(row(M::UCGABAR_ARV, "UCGABAR_ARV", 0x9c7, L::barrier).guard_uniform().fix(91, 1, 1));
   t.add(row(M::UCGABAR_WAIT, "UCGABAR_WAIT", 0xdc7, L::wait).guard_uniform().fix(91, 1, 1));
   t.add(row(M::BRA_UNIFORM, "BRA.U", 0x547, L::branch)

@@ -125,8 +125,8 @@ struct Printer {
 
   std::string memory(const Operand& o, const Slot& slot) const {
     std::string s;
-    bool has_uniform = slot.uniform != no_bit && !o.descriptor;
-    if (o.reg != RZ || (form.mnemonic == M::QSPC && slot.style == Style::base_32) ||
+    bool has_uniform = slot.uniform != no_bit && !o.descriptor && !(slot.style == Style::no_urz && o.uniform == URZ);
+    if (o.reg != RZ || ((form.mnemonic == M::QSPC || form.mnemonic == M::LDGMC) && slot.style == Style::base_32) ||
         (o.wide && slot.uniform != no_bit && form.mnemonic != M::LDGSTS && form.mnemonic != M::QSPC &&
          target.descriptor_offset)) {
       s = gpr(o.reg);
@@ -182,6 +182,7 @@ struct Printer {
             s = mod(K::Pack) ? float_text(Style::f32, static_cast<uint32_t>(o.value) << 16)
                              : half_text(static_cast<uint16_t>(o.value));
             break;
+          case Style::rpc_half: s = o.value ? "Rpc.HI" : "Rpc.LO"; break;
           case Style::hex20: s = hex(static_cast<uint64_t>(o.value) & 0xfffff); break;
           default:
             s = slot.kind == SlotKind::immediate ? hex(static_cast<uint64_t>(o.value) & bits_mask(slot.width))
@@ -264,10 +265,12 @@ struct Printer {
     if ((form.mnemonic == M::BRX || form.mnemonic == M::BRXU) && k == 1)
       return in.operands[k].value != static_cast<int64_t>(address + (form.pascal ? 8 : 16));
     if (form.mnemonic == M::BAR && !form.pascal && mod(K::BarMode) == 4) return false;
-    if (form.mnemonic == M::BAR && target.has(Feature::bar_hides_no_threads) && k == 1 && in.operands[k].kind == OperandKind::gpr &&
-        in.operands[k].reg == RZ)
+    if (form.mnemonic == M::BAR && target.has(Feature::bar_hides_no_threads) && k == 1 &&
+        in.operands[k].kind == OperandKind::gpr && in.operands[k].reg == RZ)
       return false;
     if (form.mnemonic == M::BAR && !form.pascal && mod(K::BarMode) == 1 && k == 1) return true;
+    if (!form.pascal && (form.mnemonic == M::R2P || form.mnemonic == M::UR2UP) && k == 1)
+      return in.operands[k].value != 0xff;
     if (form.mnemonic == M::MATCH && k == 0) return mod(K::MatchMode) == 0;
     if (form.mnemonic == M::B2R && k == 1 && !form.pascal && mod(K::ResultMode) != 1) return false;
     if (form.mnemonic == M::DEPBAR && !mod(K::LessEqual))
@@ -276,7 +279,9 @@ struct Printer {
       case Show::always: return !(in.operands[k].kind == OperandKind::none && form.slots[k].style != Style::repeat);
       case Show::optional: return !is_default(k);
       case Show::with_x: return mod(K::X) != 0;
-      case Show::with_ex: return mod(K::EX) != 0 || (target.has(Feature::isetp_shows_carry) && form.mnemonic == M::ISETP && !is_default(k));
+      case Show::with_ex:
+        return mod(K::EX) != 0 ||
+               (target.has(Feature::isetp_shows_carry) && form.mnemonic == M::ISETP && !is_default(k));
       case Show::with_bar_red: return mod(K::BarMode) == 2;
       case Show::unless_sx32: return mod(K::SX32) == 0;
       case Show::never: return false;
@@ -465,7 +470,7 @@ struct Printer {
       s += joined ? "" : first || blank ? " " : ", ";
       first = false;
       if (form.slots[k].style == Style::pr_before || form.slots[k].style == Style::p_mask)
-        s += mod(K::FromCC) ? "CC, " : form.mnemonic == M::UP2UR ? "UPR, " : "PR, ";
+        s += mod(K::FromCC) ? "CC, " : form.mnemonic == M::UP2UR || form.mnemonic == M::UR2UP ? "UPR, " : "PR, ";
       if (form.slots[k].style == Style::cc_before) s += "CC, ";
       if (form.mnemonic == M::DEPBAR && k == 2) {
         std::string set;
@@ -475,7 +480,8 @@ struct Printer {
         continue;
       }
       s += operand(k);
-      if (form.mnemonic == M::R2P && k == 0) s += std::array{"", ".B1", ".B2", ".B3"}[mod(K::Byte) & 3];
+      if ((form.mnemonic == M::R2P || form.mnemonic == M::UR2UP) && k == 0)
+        s += std::array{"", ".B1", ".B2", ".B3"}[mod(K::Byte) & 3];
       if (form.slots[k].span == Span_::cas)
         s += ", " + gpr(in.operands[k].reg == RZ ? RZ : in.operands[k].reg + register_count(in, k) / 2);
       if (cc && form.slots[k].access != Access::read && form.slots[k].kind == SlotKind::gpr) s += ".CC";
