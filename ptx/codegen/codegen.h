@@ -182,13 +182,14 @@ struct KernelCode {
   std::vector<Sink> sinks;
   // Parameters by whose bounds tiles may be skipped.
   InlineVector<uint32_t, 4> compared;
-  // What is read at computed places, which is an error where one lies outside.
+  // What is read at computed places, which is an error where one lies outside; of vectors as long as a table alone, so that a forecast knows it, too.
   struct Place {
     uint32_t vector = 0;      // kernel parameter that is read
     hir::VariableId at{};     // the positions
+    bool everywhere = false;  // also those of elements for which `collected` does not hold
   };
   InlineVector<Place, 4> places;
-  // None: there is nothing that it could collect. It may where all positions of `places` are known to lie inside.
+  // None: there is nothing that it could collect. It may where no position that is read everywhere can be outside.
   std::optional<Selecting> collected;
   // Per result (may be shorter): the kernel parameter that the result starts as a copy of, size included (index_a); -1: none.
   std::vector<int32_t> starts_as;

@@ -511,8 +511,8 @@ void evaluate_item(Emitter& e, const ItemPlan& plan);  // the rest of the steps,
 // Fills guards and guard_of, and the guards of inputs.
 void find_guards(Emitter& e, const Marks& wanted_steps, const Marks& early_steps);
 void drop_guards(Emitter& e);                              // at the end of the loop
-// The conditions of stage 0 that hold for all elements that the loop has a use for.
-Conditions conditions_of_all(const Emitter& e, const Marks& wanted_steps, const Marks& early_steps);
+// The conditions of stage 0 that hold for all elements that the loop has a use for; notes which places are read everywhere.
+Conditions conditions_of_all(Emitter& e, const Marks& wanted_steps, const Marks& early_steps);
 void note_guard(Emitter& e, Guard& guard);                 // of the current item, whose conditions are evaluated
 Reg<Pred> guard_of(Emitter& e, hir::StatementId step);  // for the current item; not valid: none
 

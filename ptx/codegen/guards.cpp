@@ -128,9 +128,13 @@ class Finder {
     }
   }
 
-  // What holds for all elements that the loop has a use for: accumulators, sinks and scans, and errors; `late`: not those of early steps; else those
-  // of KernelCode::places are taken to be none.
-  std::optional<Conditions> of_all(bool late) const {
+  struct PlaceUse {
+    uint32_t place;
+    Conditions conditions;  // under which it is read
+  };
+  // What holds for all elements that the loop has a use for: accumulators, sinks and scans, and errors; `late`: not those of early steps.
+  // `places`: positions of KernelCode::places are taken to be no errors, and noted.
+  std::optional<Conditions> of_all(bool late, std::vector<PlaceUse>* places = nullptr) const {
     std::vector<Conditions> selected(e_.function.variables.size());  // what holds for all elements of a selection
     std::optional<Conditions> common;
     const auto is_used_under = [&](const Conditions& of) {
@@ -150,7 +154,11 @@ class Finder {
           all = united(all, selected[s.operands[o].id]);
           if (selects && o == 0) all = united(all, conjuncts(s.operands[o]));
         }
-      if (wanted_[k] && !(late ? early_[k] : s.place != UINT32_MAX) && can_fail(e_, s)) is_used(s.target);
+      if (!wanted_[k] || (late && early_[k]) || !can_fail(e_, s)) continue;
+      if (places && s.place != UINT32_MAX)
+        places->push_back({s.place, selected[index(s.target)]});
+      else
+        is_used(s.target);
     }
     for (const Accumulator& a : e_.accumulators) is_used(a.argument);
     for (const Sink& s : e_.sinks) {
@@ -303,10 +311,15 @@ void find_guards(Emitter& e, const Marks& wanted, const Marks& early) {
   if (sums_floats(e) && e.sinks.empty()) e.guard_of_items = finder.of_items(e.guards);
 }
 
-Conditions conditions_of_all(const Emitter& e, const Marks& wanted, const Marks& early) {
+Conditions conditions_of_all(Emitter& e, const Marks& wanted, const Marks& early) {
   const Finder finder(e, wanted, early);
-  const std::optional<Conditions> found = finder.of_all(false);
-  return found ? finder.of_stage_0(*found) : Conditions();
+  std::vector<Finder::PlaceUse> places;
+  const std::optional<Conditions> common = finder.of_all(false, &places);
+  if (!common) return {};
+  Conditions found = finder.of_stage_0(*common);
+  for (const auto& [place, under] : places)
+    e.code.places[place].everywhere |= !std::includes(under.begin(), under.end(), found.begin(), found.end());
+  return found;
 }
 
 void note_guard(Emitter& e, Guard& g) {

@@ -137,10 +137,7 @@ void share_results(Emitter& e) {
   }
 }
 
-}  // namespace
-
-// Of vectors that the kernel is given, at positions that it computes.
-static void note_places(Emitter& e) {
+void note_places(Emitter& e) {
   const auto& parameters = e.function.parameters;
   for (Step& s : e.steps) {
     if (!s.call || s.builtin != Builtin::index || s.operands[0].kind != hir::Operand::variable ||
@@ -148,10 +145,16 @@ static void note_places(Emitter& e) {
       continue;
     const auto of = std::find(parameters.begin(), parameters.end(), s.operands[0].variable_id());
     if (of == parameters.end()) continue;
+    const outliner::Shape& shape = e.outlined.shapes[e.kernel.shapes[*of]];
+    if (shape.kind != outliner::Shape::vector) continue;
+    const outliner::Size& rows = e.outlined.shapes[shape.size];
+    if (rows.kind != outliner::Size::symbol && rows.kind != outliner::Size::constant) continue;
     s.place = static_cast<uint32_t>(e.code.places.size());
     e.code.places.push_back({static_cast<uint32_t>(of - parameters.begin()), s.operands[1].variable_id()});
   }
 }
+
+}  // namespace
 
 bool plan_steps(Emitter& e) {
   const bool list_kernel = e.kernel.list;

@@ -354,7 +354,8 @@ codegen::KernelEncodings Run::forms_of(const Step& s, uint64_t elements, std::sp
       key.bounds[k] = 1;
     }
   for (const codegen::KernelCode::Place& p : code.places) key.inside.push_back(is_inside(p, inputs, bounds));
-  key.collects = collects(code, elements, inputs) && std::all_of(key.inside.begin(), key.inside.end(), std::identity());
+  key.collects = collects(code, elements, inputs);
+  for (size_t p = 0; p < code.places.size(); ++p) key.collects &= key.inside[p] || !code.places[p].everywhere;
   key.lookups = std::move(lookups);
   for (std::vector<uint8_t>* marks : {&key.lookups, &key.inside})
     while (!marks->empty() && marks->back() == 0) marks->pop_back();

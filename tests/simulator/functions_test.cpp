@@ -129,6 +129,10 @@ TEST(Functions, InstructionsWithoutMeaningAreNamed) {
            {{0x000000060818723c, 0x000fe20000001818}, "HMMA.16816.F32 R24, R8, R6, R24"},
            {{0x0000000c0a0075b4, 0x000fe20008008000}, "UTMALDG.2D [UR12], [UR10]"},
            {{0x0180000c103f75b2, 0x0087220008000100}, "SYNCS.EXCH.64 URZ, [UR16+0x18000], UR12"},
+           {{0x00000000020579a4, 0x001ea2000801417f}, "LDGMC.E.ADD.32.STRONG.SYS R5, [R2.64+URZ]"},
+           {{0x000000080c007dbd, 0x000fe8000c00083f}, "STAS [R12.64], R8"},
+           {{0x000000080c007dbe, 0x000fe8000800013f}, "REDAS.ADD [R12.64], R8"},
+           {{0x0000000080097353, 0x000fc80000000000}, "RPCMOV.32 R9, Rpc.HI"},
            {{0x0000000100047547, 0x000fea000b800000}, "BRA.U UP0, "}}) {
     for (const bool reached : {true, false}) {
       Section k(t, "k", cubin::Kernel::entry);

@@ -530,6 +530,20 @@ TEST(Volta, GuardedMoveToAUniformRegister) {
     }
 }
 
+// Bits of a byte of a uniform register become uniform predicates, those of the mask alone, and the other way. R16: all seven; R17: four are new.
+TEST(Hopper, UniformPredicatesOfARegister) {
+  Code c("sm_90");
+  c.add(Mnemonic::UMOV, {UR(4), I(0x5a00)});
+  c.add(Mnemonic::UMOV, {UR(5), I(0x250000)});
+  c.add(Mnemonic::UR2UP, {UR(4), I(0xff)}, {{ModifierKind::Byte, 1}});
+  c.add(Mnemonic::UP2UR, {UR(6), UR(isa::URZ), I(0x7f)});
+  c.add(Mnemonic::UR2UP, {UR(5), I(0x35)}, {{ModifierKind::Byte, 2}});
+  c.add(Mnemonic::UP2UR, {UR(7), UR(isa::URZ), I(0x7f)});
+  c.add(Mnemonic::MOV, {R(16), UR(6)});
+  c.add(Mnemonic::MOV, {R(17), UR(7)});
+  expect_rows("sm_90", c, {{{0, 0, 0}, {0x5a, 0x6f, 0, 0}}});
+}
+
 // --- Gathering lanes on sm_90: expected values are what an H200 gave for these very programs ---------------------------------------
 constexpr uint32_t everybody = 0xffffffff;
 void vote_into(Code& c, uint32_t r) { c.add(Mnemonic::VOTE, {R(r), PT, PT}, {{ModifierKind::VoteMode, 1}}); }
