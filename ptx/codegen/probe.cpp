@@ -305,7 +305,7 @@ void plan_fields(Emitter& e) {
     bool fits = true;
     const auto reads = [&](hir::VariableId v) {
       const auto at = std::find(parameters.begin(), parameters.end(), v);
-      fits = fits && at != parameters.end() && v != e.kernel.geometry_variable && !is_result(v);
+      fits = fits && at != parameters.end() && v != e.kernel.geometry_variable && e.definitions[index(v)] == 1 && !is_result(v);
       const auto number = static_cast<uint32_t>(at - parameters.begin());
       if (std::find(fields.begin(), fields.end(), number) == fields.end()) fields.push_back(number);
     };

@@ -26,7 +26,6 @@ constexpr uint32_t record_word = 64, most_words = 4;
 
 constexpr uint64_t low_bits(uint32_t bits) { return bits >= 64 ? UINT64_MAX : (uint64_t{1} << bits) - 1; }
 
-
 // What a load of an element reads: so many bits from that one on.
 struct Word {
   uint32_t bits, first;

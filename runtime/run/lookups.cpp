@@ -132,7 +132,10 @@ Result<std::vector<uint64_t>> Run::fields_by_key(const codegen::KernelCode::Look
   for (size_t k = 0; k < forms.size(); ++k) {
     const ItemPtr& v = inputs[(*wanted.fields)[k]];
     if (wanted.mask == (*wanted.fields)[k]) {
-      ASSIGN_OR_RETURN(mask, engine_.buffers.allocate(device_bytes(*v, v->capacity)));
+      auto room = engine_.buffers.allocate(v->capacity * encodings::plain_bytes(v->type));
+      if (!room && room.error().cause == Cause::device_full) return std::vector<uint64_t>{};
+      if (!room) return room.error();
+      mask = *std::move(room);
       RETURN_IF_ERROR(put_records(*keys, {&v, 1}, {&forms[k], 1}, mask->address));
     } else {
       kept.push_back(v);

@@ -295,7 +295,7 @@ struct Ran {
 
 Result<Ran> run_on(const char* target, outliner::Mode mode, const std::string& text, const reference::Tables& tables,
                    int runs, bool fuse_joins = true, bool allow_fallback = false, bool fuse_operators = true, bool forecasts = false,
-                   bool filters = false, bool records = false) {
+                   bool filters = false, bool records = false, Encode encode = Encode::narrow) {
   SourceManager sources;
   DiagnosticSink sink;
   Timings timings;
@@ -313,6 +313,7 @@ Result<Ran> run_on(const char* target, outliner::Mode mode, const std::string& t
   engine_options.allow_fallback = allow_fallback;
   if (filters) engine_options.filtered_rows = 1;
   if (records) engine_options.recorded_rows = 1;
+  engine_options.encode = encode;
   if (forecasts) options.forecast = [&](const Compiled& c) { return engine.forecast(c, sources, engine_options, tables); };
   auto compiled = compile(sources.add("t.hir", text), sources, options, sink, timings);
   if (!compiled) return input_error("{}{}", compiled.error().message, render(sink, sources));
@@ -543,6 +544,7 @@ TEST(Probes, WhatIsReadAtRowsLiesInRecordsByKey) {
       {"the key", mixed, "ck", "", "dk", "", "", 1, 0},
       {"nothing", mixed, "", "", "dk", "", "", 0, 0},
       {"behind a mask", mixed, "ac", masks, "mk", "", "", 4, 1},
+      {"behind a column", mixed, "ac", "mk:? = @compress(do, dk); ma:? = @compress(do, da); mc:? = @compress(do, dc);\n", "mk", "", "", 4, 1},
       {"the rows themselves", mixed, "c", "", "dk", "", "l", 0, 0},
       {"another reader of a column", mixed, "c", "", "dk", "j:? = @mod(rv, 900:i64); w:? = @index(dc, j);", "w", 0, 0},
       {"gaps", gaps, "ac", "", "dk", "", "", 0, 2},
@@ -558,7 +560,8 @@ TEST(Probes, WhatIsReadAtRowsLiesInRecordsByKey) {
       for (const bool forecasts : {false, true}) {
         SCOPED_TRACE(fmt::format("{}, {}, {}", c.what, target, forecasts));
         if (forecasts && target != std::string_view("sm_90")) continue;
-        const auto got = run_on(target, outliner::Mode::full, text, made.tables, 3, true, false, true, forecasts, false, true);
+        const Encode encode = target == std::string_view("sm_75") ? Encode::packed : Encode::narrow;
+        const auto got = run_on(target, outliner::Mode::full, text, made.tables, 3, true, false, true, forecasts, false, true, encode);
         ASSERT_TRUE(got.ok()) << got.error().message << text;
         EXPECT_EQ(got->result, *want);
         EXPECT_EQ(got->records, c.records);
