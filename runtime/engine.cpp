@@ -74,6 +74,12 @@ bool Engine::State::evict_one() {
     ahead.erase(ahead.begin());
     return true;
   }
+  for (const Uploaded& u : uploaded)
+    for (auto r = u.item->records.begin(); all && r != u.item->records.end(); ++r)
+      if (r->buffer.use_count() == 1) {
+        u.item->records.erase(r);
+        return true;
+      }
   for (const Uploaded& u : uploaded)  // they are the least that can be sent again
     if (all && u.item->vector_bounds.use_count() == 1) {
       u.item->vector_bounds = nullptr;
@@ -92,6 +98,7 @@ bool Engine::State::evict_one() {
     item.translated = item.decoded = nullptr;
     item.rows_by_key = {};
     item.rows_by_key_buffer = nullptr;
+    item.records.clear();
     item.vector_bounds = nullptr;
     uploaded.erase(oldest);
     return true;

@@ -200,6 +200,13 @@ struct Lookup {
   bool filters = false;  // a filter may stand in front of it
 };
 
+// A vector, and where its elements lie in records (ptx/encodings/record.cpp). One that is put nowhere else than alone: `to` is its own form.
+struct Field {
+  hir::BasicType type{};
+  encodings::Stored from, to;
+  Address data = 0;
+};
+
 // A filter is made where at most one in so many of the rows that there may be is there: of more, too many keys would pass it.
 inline constexpr uint64_t least_absent = 4;
 
@@ -264,6 +271,9 @@ class Operators {
   // The first row of every key of these columns of integers and codes, in temporary memory. duplicates: of a u32 that becomes 1 when a key
   // occurs more than once. filters: with a filter where few of the rows that there may be are there. Waits for nothing.
   Result<Lookup> lookup_table(std::span<const Vector> columns, Address duplicates, bool filters, Memory& memory);
+  // Into `records`: of each of so many rows the fields, in the record whose number its key is above `least`. Keys are integers, each of
+  // least .. least + rows - 1 once; `to` of all fields is of records of the same bytes.
+  Result<void> put_records(const Field& keys, uint64_t rows, int64_t least, std::span<const Field> fields, Address records);
   // bool (u8) per element of x: does it occur in y. Types that are comparable.
   Result<Vector> member(const Vector& x, const Vector& y, Memory& memory);
   // i64 per element of x: the first place in y where it occurs, or the length of y. Same types.

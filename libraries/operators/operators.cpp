@@ -95,6 +95,9 @@ Result<Pairs> Operators::join(std::span<const Compare> compare, std::span<const 
 Result<Lookup> Operators::lookup_table(std::span<const Vector> columns, Address duplicates, bool filters, Memory& memory) {
   return operators::lookup_table(state_->library, columns, duplicates, filters, memory);
 }
+Result<void> Operators::put_records(const Field& keys, uint64_t rows, int64_t least, std::span<const Field> fields, Address records) {
+  return operators::put_records(state_->library, keys, rows, least, fields, records);
+}
 Result<Vector> Operators::member(const Vector& x, const Vector& y, Memory& memory) {
   return operators::member(state_->library, state_->options, x, y, memory);
 }

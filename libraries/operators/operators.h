@@ -28,6 +28,8 @@ Result<Pairs> join(Library& library, const Options& options, std::span<const Com
 // join_table.cpp
 Result<Lookup> lookup_table(Library& library, std::span<const Vector> columns, Address duplicates, bool filters,
                             Memory& memory);
+// records.cpp
+Result<void> put_records(Library& library, const Field& keys, uint64_t rows, int64_t least, std::span<const Field> fields, Address records);
 Result<Vector> member(Library& library, const Options& options, const Vector& x, const Vector& y, Memory& memory);
 Result<Vector> like(Library& library, const Strings& strings, std::string_view pattern, std::optional<char> escape,
                     Memory& memory);

@@ -486,6 +486,7 @@ struct ProbeItem {
   Reg<Pred> wanted;  // not valid: always
 };
 void plan_lookup(Emitter& e, const Step& step);
+void plan_fields(Emitter& e);  // KernelCode::Lookup::fields, once all is planned
 const Lookup& lookup_of(const Emitter& e, const Step& step);
 ProbeItem probe_item(Emitter& e, const Step& step);  // of the current item
 // i64 per item, side by side: the row, or -1.

@@ -741,7 +741,7 @@ Result<KernelCode> generate_kernel(const outliner::Outlined& outlined, uint32_t 
   Emitter e{outlined, kernel, outlined.program, function, module, Builder(module, code.name), code, kernel_index};
   if (kernel_index < options.encodings.size()) e.encodings = options.encodings[kernel_index];
   const auto moves = [&](BasicType type, const Stored& stored) {
-    code.floor_bits_per_element += encodings::bits_of(type, stored);
+    code.floor_bits_per_element += stored.kind == encodings::Kind::record ? stored.bits : encodings::bits_of(type, stored);
   };
   e.self = static_cast<uint32_t>(module.functions.size()) - 1;
   e.math = options.math;
@@ -886,6 +886,7 @@ Result<KernelCode> generate_kernel(const outliner::Outlined& outlined, uint32_t 
     if (kernel.list && (out.kind == Output::vector || out.kind == Output::compressed)) loops = true;
   }
   place_sinks(e);
+  plan_fields(e);
   plan_cells(e);
   // What can fail is evaluated though nothing may read it.
   if (kernel.list && fails && !loops) {

@@ -278,4 +278,61 @@ void plan_lookup(Emitter& e, const Step& step) {
   e.code.lookups.push_back(std::move(code));
 }
 
+// Each parameter that is read at the rows has no other reader: then it may be given in another order, with the rows.
+void plan_fields(Emitter& e) {
+  if (e.kernel.list) return;
+  const auto& parameters = e.function.parameters;
+  const auto is_result = [&](hir::VariableId v) {
+    return std::any_of(e.outputs.begin(), e.outputs.end(), [&](const Output& out) { return out.variable == v; });
+  };
+  const auto is = [](const hir::Operand& o, hir::VariableId v) {
+    return o.kind == hir::Operand::variable && o.variable_id() == v;
+  };
+  for (size_t l = 0; l < e.lookups.size(); ++l) {
+    const Lookup& lookup = e.lookups[l];
+    const Step& probe = *std::find_if(e.steps.begin(), e.steps.end(), [&](const Step& s) { return s.id == lookup.step; });
+    const hir::VariableId row = probe.target;
+    if (lookup.columns.size() != 1 || !probe.casts.empty() || e.definitions[index(row)] != 1 || is_result(row)) continue;
+    std::vector<hir::VariableId> rows{row};  // and selections of them
+    const auto is_row = [&](const hir::Operand& o) {
+      return std::any_of(rows.begin(), rows.end(), [&](hir::VariableId v) { return is(o, v); });
+    };
+    const auto selects = [&](const Step& s) { return s.call && s.builtin == Builtin::compress && s.casts.empty() && is_row(s.operands[1]); };
+    for (const Step& s : e.steps)
+      if (selects(s) && e.definitions[index(s.target)] == 1) rows.push_back(s.target);
+    if (std::any_of(rows.begin(), rows.end(), is_result)) continue;
+    std::vector<uint32_t> fields;
+    bool fits = true;
+    const auto reads = [&](hir::VariableId v) {
+      const auto at = std::find(parameters.begin(), parameters.end(), v);
+      fits = fits && at != parameters.end() && v != e.kernel.geometry_variable && e.definitions[index(v)] == 1 && !is_result(v);
+      const auto number = static_cast<uint32_t>(at - parameters.begin());
+      if (std::find(fields.begin(), fields.end(), number) == fields.end()) fields.push_back(number);
+    };
+    for (const Step& s : e.steps)
+      for (size_t k = 0; k < s.operands.size(); ++k) {
+        if (!is_row(s.operands[k])) continue;
+        const bool gathers = s.call && s.builtin == Builtin::index && k == 1 && s.operands[0].kind == hir::Operand::variable;
+        const bool asks = s.call && s.builtin == Builtin::geq && k == 0 && s.operands[1].kind == hir::Operand::literal;
+        if (gathers) reads(s.operands[0].variable_id());
+        const bool is_selected = k == 1 && selects(s) && std::find(rows.begin(), rows.end(), s.target) != rows.end();
+        fits = fits && (gathers || is_selected || (asks && literal_element(e, e.program.literals[s.operands[1].literal_id()]).value.value == 0));
+      }
+    const size_t others = fields.size();
+    if (lookup.mask) reads(*lookup.mask);
+    fits = fits && fields.size() == others + (lookup.mask ? 1 : 0);
+    for (const uint32_t field : fields)
+      for (const Step& s : e.steps)
+        for (size_t k = 0; k < s.operands.size(); ++k) {
+          if (!fits || !is(s.operands[k], parameters[field])) continue;
+          const bool at_row = s.call && s.builtin == Builtin::index && k == 0 && is_row(s.operands[1]);
+          fits = at_row || (s.id == probe.id && k == probe.operands.size() / 2 && lookup.mask);
+        }
+    if (!fits) continue;
+    if (lookup.mask) e.code.lookups[l].mask = fields.back();
+    std::sort(fields.begin(), fields.end());
+    e.code.lookups[l].fields = std::move(fields);
+  }
+}
+
 }  // namespace rndn::codegen

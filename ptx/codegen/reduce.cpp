@@ -279,16 +279,20 @@ void finish_kernel(Emitter& e) {
     Reg<U32> block = b.mov(e.tid);
     b.bind(sum_up);
     b.when(b.setp(Compare::ge, block, e.nctaid)).bra(summed);
+    // A few loads before the first is waited for: nothing else runs any more that would hide it. All of many would take registers from the scan.
+    constexpr uint32_t most_at_once = 4;
     std::vector<RegisterId> others(count);
-    for (uint32_t k = 0; k < count; ++k) {
-      const Accumulator& a = e.accumulators[k];
-      Reg<U32> slot = k ? b.mad_lo(e.nctaid, k, block) : block;
-      Reg<U64> at = b.mad_wide(slot, 8u, partials);
-      with_partial(a, [&]<class P>() {
-        others[k] = b.ld<P>(Space::global, Access{.semantics = Semantics::volatile_}, Address(at)).id;
-      });
-      combine(b, e.accumulators, k, sums, others, sums);
-      b.st<U64>(Space::global, Address(at), 0);
+    for (uint32_t first = 0, end; first < count; first = end) {
+      std::vector<Reg<U64>> at;
+      for (end = first; end < count && (end == first || end - first + parts_of(e.accumulators[end]) <= most_at_once);)
+        for (const size_t last = end + parts_of(e.accumulators[end]); end < last; ++end) {
+          at.push_back(b.mad_wide(end ? b.mad_lo(e.nctaid, end, block) : block, 8u, partials));
+          with_partial(e.accumulators[end], [&]<class P>() {
+            others[end] = b.ld<P>(Space::global, Access{.semantics = Semantics::volatile_}, Address(at.back())).id;
+          });
+        }
+      for (Reg<U64> to : at) b.st<U64>(Space::global, Address(to), 0);
+      for (uint32_t k = first; k < end; ++k) combine(b, e.accumulators, k, sums, others, sums);
     }
     b.add(block, e.block_size, block);
     b.bra(sum_up);

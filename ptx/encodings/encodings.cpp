@@ -38,6 +38,7 @@ std::string text(const Stored& s) {
   std::string out(find(s).name());
   if (s.bytes) out += fmt::format("_{}{}", s.is_signed ? 's' : 'u', 8 * s.bytes);
   if (find(s).addressed() == nullptr) out += fmt::format("_{}", s.bits);
+  if (s.begin) out += fmt::format("_at{}", s.begin);
   if (s.exponent) out += fmt::format("_e{}", s.exponent);
   if (s.reference) out += fmt::format("_{}{}", s.reference < 0 ? 'm' : 'p', s.reference < 0 ? 0 - static_cast<uint64_t>(s.reference) : static_cast<uint64_t>(s.reference));
   return out;

@@ -19,8 +19,10 @@
 #include <compare>
 #include <cstdint>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "frontend/types.h"
 #include "ptx/builder.h"
@@ -49,6 +51,7 @@ struct Stored {
   int64_t reference = 0;   // added to what is stored
   uint8_t bits = 0;        // of an element, where elements lie side by side in bits
   uint8_t exponent = 0;    // f64: elements are integers divided by 10^exponent
+  uint8_t begin = 0;       // record: the bit of a row's record where its element begins
   auto operator<=>(const Stored&) const = default;
 };
 
@@ -157,6 +160,16 @@ class Addressed : public Encoding {
 
 // Of a vector that kernels store: `stored` is one of these.
 const Addressed& find_addressed(const Stored& stored);
+
+// Vectors whose elements of a row lie in one record (record.cpp): where, by what is known of them. None: they do not fit, or have types that no record
+// holds. They are restored as Encoding has it; each gets the address of all records.
+struct Vector {
+  BasicType type{};
+  Facts facts;
+};
+std::optional<std::vector<Stored>> record_of(std::span<const Vector> vectors);
+// What a kernel that makes records stores of an element: its bits at their place in the word of 8 bytes where they lie, to be joined by `or`.
+Reg<U64> record_bits(Builder& b, BasicType type, const Stored& stored, const Words& element);
 
 // Short, of letters, digits and underscores: for names of kernels.
 std::string text(const Stored& stored);

@@ -65,6 +65,13 @@ struct Item {
   // A column whose elements are all different: its rows by them, once a kernel asked (run/lookups.cpp).
   operators::Lookup rows_by_key;
   BufferPtr rows_by_key_buffer;
+  // The same of other columns of its table, side by side in the order of its elements.
+  struct Records {
+    std::vector<std::weak_ptr<Item>> of;
+    std::vector<encodings::Stored> forms;
+    BufferPtr buffer;
+  };
+  std::vector<Records> records;
   BufferPtr vector_bounds;  // of a column (memory/vector_bounds.h), once a kernel asked
   struct Piece {
     std::pair<uint64_t, uint64_t> range;  // first byte from 0, bytes

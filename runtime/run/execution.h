@@ -256,7 +256,9 @@ class Run {
   std::string place_of(const hir::Function& f, hir::Builtin builtin, size_t operand, std::span<const int64_t> numbers) const;
   void tell_fold(bool again, const hir::Function& f, int64_t number, const std::string& what);
   void tell_collecting(const codegen::KernelCode& code, uint64_t elements, std::span<const ItemPtr> inputs);
-  void tell_join(bool again, const hir::Function& f, const codegen::KernelCode::Lookup& lookup, const Item& column);
+  // forms: as of record_forms; null: none.
+  void tell_join(bool again, const hir::Function& f, const codegen::KernelCode::Lookup& lookup, const Item& column,
+                 const std::vector<encodings::Stored>* forms);
   void tell_filter(const hir::Function& f, size_t lookup, uint64_t rows, uint64_t elements);
   void expect_of_step(const Step& s, bool known, uint64_t most);
   model::Work work_of(const Step& s, const Estimate& estimate, double elements, std::span<const ItemPtr> inputs,
@@ -278,6 +280,14 @@ class Run {
   uint64_t filtered_rows(const codegen::KernelCode::Lookup& wanted, std::span<const ItemPtr> inputs) const;
   // Which of the look-ups of a kernel of so many elements ask filters. rows: of their tables, as above.
   static void note_filters(std::span<const uint64_t> rows, uint64_t elements, std::vector<uint8_t>& forms);
+  // How the fields of a look-up (KernelCode::Lookup::fields) lie in records by key, in a kernel of so many elements; none: it asks a table of rows.
+  std::optional<std::vector<encodings::Stored>> record_forms(const codegen::KernelCode::Lookup& wanted, std::span<const ItemPtr> inputs,
+                                                             uint64_t elements) const;
+  // With the fields there, in the order of keys: the words of the look-up. Empty: there is no room for them.
+  Result<std::vector<uint64_t>> fields_by_key(const codegen::KernelCode::Lookup& wanted, std::vector<ItemPtr>& inputs,
+                                              std::span<const encodings::Stored> forms);
+  Result<BufferPtr> records(const ItemPtr& keys, std::span<const ItemPtr> fields, std::span<const encodings::Stored> forms);
+  Result<void> put_records(const Item& keys, std::span<const ItemPtr> fields, std::span<const encodings::Stored> forms, device::Address to);
   // The same of a column whose elements are all different.
   Result<const operators::Lookup*> kept_table(const ItemPtr& column);
   // Gives the memory of tables back whose columns nothing holds any more.

@@ -94,7 +94,8 @@ void Run::tell_fold(bool again, const hir::Function& f, int64_t number, const st
       .push_back(fmt::format("{}: a group: {}", place_of(f, hir::Builtin::gpu_fold, 2, {&number, 1}), what));
 }
 
-void Run::tell_join(bool again, const hir::Function& f, const codegen::KernelCode::Lookup& lookup, const Item& column) {
+void Run::tell_join(bool again, const hir::Function& f, const codegen::KernelCode::Lookup& lookup, const Item& column,
+                    const std::vector<encodings::Stored>* forms) {
   if (!choices_ || !lookup.join) return;
   const int64_t numbers[] = {*lookup.join, -2 - *lookup.join};
   std::string what = "a join: ";
@@ -104,7 +105,16 @@ void Run::tell_join(bool again, const hir::Function& f, const codegen::KernelCod
                 : "among all rows of its table, of which a mask says which count, since keys of all rows are different";
   else
     what += "among the rows that are left of its table";
-  switch (const uint8_t form = again ? 0 : kept_form(lookup, column, nullptr); form) {
+  const auto in_record = [&] {
+    return std::find_if(forms->begin(), forms->end(), [](const encodings::Stored& s) { return s.kind == encodings::Kind::record; });
+  };
+  if (forms) {
+    what += "; each key from the least to the greatest is there, and needs no table of rows";
+    if (lookup.mask) what += "; the mask is put in the order of keys";
+    if (in_record() != forms->end())
+      what += fmt::format("; what is read of a row lies in a record of {} bytes by key", in_record()->bytes);
+  }
+  switch (const uint8_t form = again || forms ? 0 : kept_form(lookup, column, nullptr); form) {
     case 1 + lookup::ascending: what += "; keys ascend by one, and need no table of rows"; break;
     case 1 + lookup::direct:
       what += fmt::format("; a table with an entry for each key from {} to {}", column.column->statistics.min,
@@ -307,6 +317,7 @@ model::Work Run::work_of(const Step& s, const Estimate& estimate, double element
     return item ? column_number(*item) : model::no_column;
   };
   model::Work work{.name = code.name, .rows = elements};
+  std::vector<hir::VariableId> records;  // rows whose record has been read
   for (const codegen::KernelCode::Work& w : code.work) {
     using Kind = codegen::KernelCode::Work;
     double alive = estimate.chance(w.where) * (w.selected ? estimate.share(*w.selected) : 1);
@@ -321,7 +332,13 @@ model::Work Run::work_of(const Step& s, const Estimate& estimate, double element
       case Kind::load: work.streams.push_back({elements, static_cast<double>(w.bits), alive, number_of(w.variable)}); break;
       case Kind::store: work.streams.push_back({elements * alive, static_cast<double>(w.bits), 1}); break;
       case Kind::gather:
-        if (const Item* from = parameter(w.variable))
+        if (const Item* from = parameter(w.variable); from && from->stored.kind == encodings::Kind::record) {
+          tell_read_whole(*from);
+          if (std::find(records.begin(), records.end(), *w.at) != records.end()) break;
+          records.push_back(*w.at);
+          const double bytes = from->stored.bytes;
+          gather(bytes, static_cast<double>(from->capacity) * bytes, static_cast<double>(from->capacity));
+        } else if (from)
           gather(w.bits / 8.0, static_cast<double>(from->capacity) * w.bits / 8, static_cast<double>(from->capacity), column_number(*from));
         break;
       case Kind::probe: {
@@ -402,19 +419,25 @@ bool Run::forecast_launch(const Step& s, Forecast& found, bool& sure) {
   }
   std::vector<uint8_t> tables;
   std::vector<uint64_t> filtered;
-  for (const codegen::KernelCode::Lookup& l : code.lookups) {
-    const Item& column = *slots_[s.inputs[l.columns[0]]];
-    const bool again = l.masked && l.join && !has_different_elements(column);
-    if (again) found.not_whole.push_back(static_cast<uint32_t>(*l.join));
-    tell_join(again, f, l, column);
-    tables.push_back(kept_form(l, column, nullptr));
-    filtered.push_back(filtered_rows(l, inputs));
-  }
   std::vector<DomainPtr> domains;
   sure &= expect_domains(plan_.kernels[s.kernel].texts, f, inputs, domains);
   const auto launched = geometry(kernel, code, f, inputs, 1);
   if (!launched) return false;
   const uint64_t elements = launched->elements;
+  for (const codegen::KernelCode::Lookup& l : code.lookups) {
+    const Item& column = *slots_[s.inputs[l.columns[0]]];
+    const bool again = l.masked && l.join && !has_different_elements(column);
+    if (again) found.not_whole.push_back(static_cast<uint32_t>(*l.join));
+    const auto forms = record_forms(l, inputs, elements);
+    tell_join(again, f, l, column, forms ? &*forms : nullptr);
+    tables.push_back(forms ? static_cast<uint8_t>(1 + lookup::ascending) : kept_form(l, column, nullptr));
+    filtered.push_back(forms ? 0 : filtered_rows(l, inputs));
+    for (size_t k = 0; forms && k < forms->size(); ++k) {
+      ItemPtr& field = inputs[(*l.fields)[k]];
+      field = std::make_shared<Item>(*field);
+      field->stored = (*forms)[k];
+    }
+  }
   note_filters(filtered, elements, tables);
   for (size_t l = 0; l < filtered.size(); ++l) tell_filter(f, l, filtered[l], elements);
   const std::vector<VariableBounds> bounds = bounds_in(program(), f, elements, inputs);

@@ -4,6 +4,7 @@
 #include <map>
 
 #include "outliner/spread.h"
+#include "ptx/lookup/lookup.h"
 #include "runtime/memory/bounds.h"
 #include "runtime/memory/result_memory.h"
 #include "runtime/run/execution.h"
@@ -519,14 +520,24 @@ Result<void> Run::launch(const Step& s) {
   std::vector<std::vector<uint64_t>> tables;
   std::vector<uint8_t> table_forms;
   std::vector<uint64_t> filtered;  // the rows of those tables that have filters
+  ASSIGN_OR_RETURN(Geometry g, geometry(kernel, common, f, inputs, state.variants[0]->resident_blocks));
   for (const codegen::KernelCode::Lookup& l : common.lookups) {
+    if (const auto forms = record_forms(l, inputs, g.elements)) {
+      ASSIGN_OR_RETURN(std::vector<uint64_t> words, fields_by_key(l, inputs, *forms));
+      if (!words.empty()) {
+        tables.push_back(std::move(words));
+        table_forms.push_back(1 + lookup::ascending);
+        filtered.push_back(0);
+        continue;
+      }
+      plan_.records_fit = false;
+    }
     ASSIGN_OR_RETURN(const operators::Lookup* table, lookup_table(l, given, inputs));
     if (!table) return fall_back(s, "it looks up keys of more than 64 bits");
     tables.push_back(table->words);
     table_forms.push_back(kept_form(l, *inputs[l.columns[0]], table));
     filtered.push_back(table->filters ? filtered_rows(l, inputs) : 0);
   }
-  ASSIGN_OR_RETURN(Geometry g, geometry(kernel, common, f, inputs, state.variants[0]->resident_blocks));
   note_filters(filtered, g.elements, table_forms);
   const std::vector<VariableBounds>& bounds = bounds_in(state.bounds, program(), f, g.elements, inputs);
 

@@ -4,9 +4,14 @@
 // Of a column whose elements are all different, as the host knows, the table is a part of the column on the device: it serves
 // all runs that read this column, and goes when the column goes, for want of memory or since there is another one in its place.
 // A column whose elements ascend by one needs none.
+// Where such a column is in no order, what kernels read at the rows lies in records by key (libraries/operators/joins/records.cpp), if the rows serve
+// for nothing else: then the key tells the place, there is no table, and a look-up that reads nothing needs no memory. Records are parts of the key's
+// column, too, and the first that go for want of memory. They pay where the table is beyond the first caches and as many rows ask as it has, or twice
+// as many where a mask of the run is put in the order of keys first.
 // Of rows that were selected nobody knows yet how many there are. Where they may be too many for the first caches, the table has a filter if
 // they turn out to be few (libraries/operators/joins/join_table.cpp), which a kernel asks that looks up at least as many keys as there may be rows.
-// Left out: filters of tables that are kept, among whose rows a mask selects; kept tables of several columns, and of texts, whose codes differ from domain to domain.
+// Left out: records of columns that ascend, which would spare reads of several columns where rows ask in no order, and of other sets of columns than a
+// kernel reads; filters of tables that are kept, among whose rows a mask selects; kept tables of several columns, and of texts, whose codes differ from domain to domain.
 #include <algorithm>
 
 #include "ptx/lookup/lookup.h"
@@ -59,6 +64,96 @@ uint64_t Run::filtered_rows(const codegen::KernelCode::Lookup& wanted, std::span
 void Run::note_filters(std::span<const uint64_t> rows, uint64_t elements, std::vector<uint8_t>& forms) {
   for (size_t l = 0; l < rows.size(); ++l)
     if (rows[l] > 0 && elements >= rows[l]) forms[l] = codegen::KernelEncodings::filtered;
+}
+
+std::optional<std::vector<encodings::Stored>> Run::record_forms(const codegen::KernelCode::Lookup& wanted, std::span<const ItemPtr> inputs,
+                                                                uint64_t elements) const {
+  if (!wanted.fields || !plan_.records_fit) return std::nullopt;
+  const Item& keys = *inputs[wanted.columns[0]];
+  if (!has_different_elements(keys)) return std::nullopt;
+  const data::Statistics& s = keys.column->statistics;
+  const uint64_t rows = keys.column->rows;
+  if (!s.known || !s.dense || s.sorted || rows >> 31 != 0 || rows < plan_.options.recorded_rows || elements < (wanted.mask ? 2 : 1) * rows)
+    return std::nullopt;
+  std::vector<encodings::Vector> fields;
+  for (const uint32_t f : *wanted.fields) {
+    const Item& v = *inputs[f];
+    const bool is_mask = wanted.mask == f;
+    if (v.kind != Item::vector || !v.exact || v.capacity != rows || (v.lifetime != Item::of_engine && !is_mask)) return std::nullopt;
+    if (!is_mask)
+      fields.push_back({v.type, {.known = v.bounds.known() && !hir::is_text(v.type), .min = v.bounds.min, .max = v.bounds.max}});
+  }
+  auto forms = encodings::record_of(fields);
+  if (forms && wanted.mask)  // what the run makes anew lies apart
+    forms->insert(forms->begin() + (std::find(wanted.fields->begin(), wanted.fields->end(), *wanted.mask) - wanted.fields->begin()),
+                  encodings::Stored{});
+  return forms;
+}
+
+Result<void> Run::put_records(const Item& keys, std::span<const ItemPtr> fields, std::span<const encodings::Stored> forms, device::Address to) {
+  const auto field = [](const Item& v, const encodings::Stored& form) { return operators::Field{v.type, v.stored, form, v.data}; };
+  std::vector<operators::Field> of;
+  for (size_t k = 0; k < fields.size(); ++k) of.push_back(field(*fields[k], forms[k]));
+  auto scope = timings_.measure(library_phase(), "records");
+  RETURN_IF_ERROR(sql_->put_records(field(keys, {}), keys.capacity, keys.column->statistics.min, of, to));
+  note_library_launches();
+  return {};
+}
+
+Result<BufferPtr> Run::records(const ItemPtr& keys, std::span<const ItemPtr> fields, std::span<const encodings::Stored> forms) {
+  constexpr size_t most = 4;  // of a key: of different columns
+  std::vector<Item::Records>& known = keys->records;
+  std::erase_if(known, [](const Item::Records& r) {
+    return std::any_of(r.of.begin(), r.of.end(), [](const std::weak_ptr<Item>& v) { return v.expired(); });
+  });
+  const auto same = [](const std::weak_ptr<Item>& a, const ItemPtr& b) { return a.lock() == b; };
+  auto at = std::find_if(known.begin(), known.end(), [&](const Item::Records& r) {
+    return std::equal(r.of.begin(), r.of.end(), fields.begin(), fields.end(), same) && std::equal(r.forms.begin(), r.forms.end(), forms.begin(), forms.end());
+  });
+  if (at == known.end()) {
+    const Engine::State::Sparing sparing(engine_, spared_after_);
+    auto buffer = engine_.kept.allocate(keys->capacity * forms[0].bytes);
+    if (!buffer && buffer.error().cause == Cause::device_full) return BufferPtr{};
+    if (!buffer) return buffer.error();
+    RETURN_IF_ERROR(put_records(*keys, fields, forms, (*buffer)->address));
+    if (known.size() == most) known.erase(known.begin());
+    at = known.insert(known.end(), {{fields.begin(), fields.end()}, {forms.begin(), forms.end()}, *std::move(buffer)});
+  }
+  if (recording_) held_.push_back(at->buffer);
+  return at->buffer;
+}
+
+Result<std::vector<uint64_t>> Run::fields_by_key(const codegen::KernelCode::Lookup& wanted, std::vector<ItemPtr>& inputs,
+                                                 std::span<const encodings::Stored> forms) {
+  const ItemPtr keys = inputs[wanted.columns[0]];
+  std::vector<ItemPtr> kept;
+  std::vector<encodings::Stored> kept_forms;
+  BufferPtr mask, together;
+  for (size_t k = 0; k < forms.size(); ++k) {
+    const ItemPtr& v = inputs[(*wanted.fields)[k]];
+    if (wanted.mask == (*wanted.fields)[k]) {
+      auto room = engine_.buffers.allocate(v->capacity * encodings::plain_bytes(v->type));
+      if (!room && room.error().cause == Cause::device_full) return std::vector<uint64_t>{};
+      if (!room) return room.error();
+      mask = *std::move(room);
+      RETURN_IF_ERROR(put_records(*keys, {&v, 1}, {&forms[k], 1}, mask->address));
+    } else {
+      kept.push_back(v);
+      kept_forms.push_back(forms[k]);
+    }
+  }
+  if (!kept.empty()) {
+    ASSIGN_OR_RETURN(together, records(keys, kept, kept_forms));
+    if (!together) return std::vector<uint64_t>{};
+  }
+  for (size_t k = 0; k < forms.size(); ++k) {
+    ItemPtr& v = inputs[(*wanted.fields)[k]];
+    v = std::make_shared<Item>(*v);
+    v->stored = forms[k];
+    v->data_buffer = wanted.mask == (*wanted.fields)[k] ? mask : together;
+    v->data = v->data_buffer->address;
+  }
+  return std::vector<uint64_t>{0, 0, lookup::ascending, static_cast<uint64_t>(keys->column->statistics.min), keys->column->rows - 1, 0};
 }
 
 Result<const operators::Lookup*> Run::kept_table(const ItemPtr& column) {

@@ -231,6 +231,7 @@ struct Engine::Plan::State {
   std::vector<BufferPtr> size_pages;
   BufferPtr size_page;  // the last of them
   uint64_t sizes_in_page = 0;
+  bool records_fit = true;      // false: the device had no room for records by key, and look-ups ask tables of rows
   bool bounds_fit = true;       // false: the device had no room for bounds of vectors, and runs go without
   std::optional<uint64_t> room_without_bounds;  // the most bytes that runs without them have begun with
   uint64_t began = UINT64_MAX;  // Engine::State::clock when the last run began; none: UINT64_MAX

@@ -446,9 +446,9 @@ TEST(ColumnForms, MissingValues) {
       })) << digits << " digits" << sign;
 }
 
-// What --encode may be: every encoding that there is, and `auto`.
+// What --encode may be: every encoding of a column by itself, and `auto`. Records hold several columns, which a run puts there.
 TEST(ColumnForms, EveryEncodingCanBeAskedFor) {
-#define ENCODING(id) EXPECT_TRUE(find_encode(#id).has_value()) << #id;
+#define ENCODING(id) EXPECT_EQ(find_encode(#id).has_value(), Kind::id != Kind::record) << #id;
 #include "ptx/encodings/encodings.def"
 #undef ENCODING
   EXPECT_TRUE(find_encode("auto").has_value());

