@@ -68,6 +68,7 @@ struct EngineOptions {
   // Tables of selected rows, of which there may be so many or more, have a filter: bits, which are read before the table is
   // (ptx/lookup/lookup.h). Smaller tables are in the first caches themselves. UINT64_MAX: none has.
   uint64_t filtered_rows = 1 << 16;
+  bool hashed_lookups = false;  // all tables of rows by key are hashed; else those have a slot for each possible key that need little more memory so
   uint64_t longest_vector = data::longest_vector;  // of one kernel; what is longer runs by ranges
   bool cache = true;  // else columns and strings leave the device after each run
   Encode encode = Encode::narrow;  // --encode

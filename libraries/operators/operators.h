@@ -27,7 +27,7 @@ Result<Pairs> join(Library& library, const Options& options, std::span<const Com
                    std::span<const Vector> left, std::span<const Vector> right, Memory& memory);
 // join_table.cpp
 Result<Lookup> lookup_table(Library& library, std::span<const Vector> columns, Address duplicates, bool filters,
-                            Memory& memory);
+                            bool hashed, Memory& memory);
 Result<Vector> member(Library& library, const Options& options, const Vector& x, const Vector& y, Memory& memory);
 Result<Vector> like(Library& library, const Strings& strings, std::string_view pattern, std::optional<char> escape,
                     Memory& memory);

@@ -325,7 +325,7 @@ encodings::Stored form_of_result(const Item& v) {
 // How the elements of a launch lie; sets the forms of its results.
 codegen::KernelEncodings Run::forms_of(const Step& s, uint64_t elements, std::span<const ItemPtr> inputs,
                                        std::span<const ItemPtr> outputs, std::span<const FoldWay> ways,
-                                       std::vector<uint8_t> lookups) const {
+                                       std::vector<uint8_t> lookups, std::span<const VariableBounds> bounds) const {
   const codegen::KernelCode& code = plan_.compiled.code.kernels[s.kernel];
   codegen::KernelEncodings key;
   for (const ItemPtr& input : inputs) key.parameters.push_back(elements_of(*input).stored);
@@ -344,13 +344,25 @@ codegen::KernelEncodings Run::forms_of(const Step& s, uint64_t elements, std::sp
       key.bounds.resize(std::max<size_t>(key.bounds.size(), k + 1));
       key.bounds[k] = 1;
     }
-  key.collects = collects(code, elements, inputs);
+  key.collects = collects(s, elements, inputs, bounds);
   key.lookups = std::move(lookups);
   while (!key.lookups.empty() && key.lookups.back() == 0) key.lookups.pop_back();
   for (std::vector<encodings::Stored>* forms : {&key.parameters, &key.results})
     while (!forms->empty() && forms->back() == encodings::Stored{}) forms->pop_back();
   while (!key.hashed.empty() && key.hashed.back().empty()) key.hashed.pop_back();
   return key;
+}
+
+double Run::share_of_collected(const Step& s, uint64_t elements, std::span<const ItemPtr> inputs,
+                               std::span<const VariableBounds> bounds) const {
+  const hir::Function& f = program().functions[plan_.compiled.outlined.kernels[s.kernel].function];
+  return Estimate(program(), f, static_cast<double>(elements), inputs, {}, bounds)
+      .chance(plan_.compiled.code.kernels[s.kernel].collected);
+}
+
+bool Run::collects(const Step& s, uint64_t elements, std::span<const ItemPtr> inputs, std::span<const VariableBounds> bounds) const {
+  return !plan_.compiled.code.kernels[s.kernel].collected.empty() && elements >= plan_.options.collected_rows &&
+         share_of_collected(s, elements, inputs, bounds) <= plan_.options.most_collected;
 }
 
 // The kernel's code for elements in these forms, made when they first come so.
@@ -548,7 +560,7 @@ Result<void> Run::launch(const Step& s) {
   }
   set_bounds(f, bounds, outputs);
   set_domains(state.texts, f, domains, outputs);
-  codegen::KernelEncodings forms = forms_of(s, g.elements, inputs, outputs, ways, std::move(table_forms));
+  codegen::KernelEncodings forms = forms_of(s, g.elements, inputs, outputs, ways, std::move(table_forms), bounds);
   for (size_t i = 0; i < outputs.size(); ++i)
     if (!outputs[i]->data && !elements_of(*outputs[i]).data) RETURN_IF_ERROR(allocate_output(s, i, *outputs[i]));
   const uint32_t large_bytes =
