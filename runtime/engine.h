@@ -71,6 +71,7 @@ struct EngineOptions {
   // Columns that are read at rows which a key tells, of so many rows or more, lie in records by that key (run/lookups.cpp). Smaller ones are in the
   // first caches themselves. UINT64_MAX: none does.
   uint64_t recorded_rows = 1 << 16;
+  bool hashed_lookups = false;  // all tables of rows by key are hashed; else those have a slot for each possible key that need little more memory so
   uint64_t longest_vector = data::longest_vector;  // of one kernel; what is longer runs by ranges
   bool cache = true;  // else columns and strings leave the device after each run
   Encode encode = Encode::narrow;  // --encode

@@ -338,7 +338,7 @@ class BenchCommand final : public Command {
       else
         take_measured(predicted[k]);
     }
-    const std::string table = errors_tsv(predicted, *calibration_, facts_);
+    const std::string table = errors_tsv(std::string(benchmark_.name), fmt::format("{}", scale_), predicted, *calibration_, facts_);
     RETURN_IF_ERROR(write_file(flags_.output + "/model.tsv", table));
     return write_file("-", table);
   }

@@ -2,6 +2,7 @@
 #include <CLI/CLI.hpp>
 #include <cstdio>
 
+#include "assembler/isa/isa.h"
 #include "libraries/base/system/files.h"
 #include "runtime/data/schema.h"
 #include "runtime/session/program_text.h"
@@ -32,6 +33,7 @@ class ExplainCommand final : public Command {
     app->add_option("-o", flags_.output, "the file to write, - for stdout")->type_name("FILE");
     app->add_option("--model", model_, "what `rndn devices --calibrate` wrote: also the time that kernels are predicted to take")
         ->type_name("FILE");
+    app->add_flag("--json", json_, "then: that, and what else could be decided and what it would take, as JSON and alone");
     add_encode_flag(*app, flags_);
     add_language_flags(*app, flags_);
   }
@@ -46,11 +48,14 @@ class ExplainCommand final : public Command {
     const data::Schema schema = *std::move(named);
     std::optional<model::Calibration> calibration;
     if (!model_.empty()) {
-      if (!*source || dot_ || counts_) return fail(usage_error("--model wants --data, and neither --dot nor --counts"));
+      if (!*source || counts_) return fail(usage_error("--model wants --data, and not --counts"));
       auto read = read_calibration(model_);
       if (!read) return fail(read.error());
       calibration = *std::move(read);
+      for (const auto& [name, value] : calibration->facts)
+        if (name == "target" && isa::find_target(value)) options->target = value;
     }
+    if (json_ && (model_.empty() || dot_)) return fail(usage_error("--json wants --model, and not --dot"));
     options->schema = &schema;
     auto files = read_programs(paths_);
     if (!files) return fail(files.error());
@@ -72,14 +77,17 @@ class ExplainCommand final : public Command {
     const ExplainForm form{.dot = dot_,
                            .counts = counts_,
                            .named = programs.size() > 1,
+                           .json = json_,
                            .encode = *runtime::find_encode(flags_.encode),
                            .model = calibration ? &*calibration : nullptr};
     std::string out = counts_ ? fmt::format("{:<12} {:>5} {:>5} {:>5}\n", "kernels", "none", "flow", "full") : "";
     for (const NamedSource& p : programs) {
       auto text = explain(session, p, *options, *source, form);
       if (!text) return fail(text.error());
+      if (json_) out += out.empty() ? "[\n" : ",\n";
       out += *text;
     }
+    if (json_) out += "\n]\n";
     if (auto written = write_file(flags_.output, out); !written) return fail(written.error());
     return 0;
   }
@@ -104,7 +112,7 @@ class ExplainCommand final : public Command {
 
   std::vector<std::string> paths_;
   std::string model_;
-  bool dot_ = false, counts_ = false;
+  bool dot_ = false, counts_ = false, json_ = false;
   Flags flags_;
 };
 

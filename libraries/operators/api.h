@@ -209,6 +209,8 @@ struct Field {
 
 // A filter is made where at most one in so many of the rows that there may be is there: of more, too many keys would pass it.
 inline constexpr uint64_t least_absent = 4;
+// log2 of its bits, of a table with so many rows and so many possible keys; keys 0: any number.
+uint32_t filter_bits_log2(uint64_t rows, uint64_t keys);
 
 // Possible keys of so many rows up to which a table of rows by key has a slot for each.
 uint64_t most_direct_slots(uint64_t rows);
@@ -269,8 +271,9 @@ class Operators {
   Result<Pairs> join(std::span<const Compare> compare, std::span<const Vector> left, std::span<const Vector> right,
                      Memory& memory);
   // The first row of every key of these columns of integers and codes, in temporary memory. duplicates: of a u32 that becomes 1 when a key
-  // occurs more than once. filters: with a filter where few of the rows that there may be are there. Waits for nothing.
-  Result<Lookup> lookup_table(std::span<const Vector> columns, Address duplicates, bool filters, Memory& memory);
+  // occurs more than once. filters: with a filter where few of the rows that there may be are there. hashed: even where
+  // there are few possible keys. Waits for nothing.
+  Result<Lookup> lookup_table(std::span<const Vector> columns, Address duplicates, bool filters, bool hashed, Memory& memory);
   // Into `records`: of each of so many rows the fields, in the record whose number its key is above `least`. Keys are integers, each of
   // least .. least + rows - 1 once; `to` of all fields is of records of the same bytes.
   Result<void> put_records(const Field& keys, uint64_t rows, int64_t least, std::span<const Field> fields, Address records);

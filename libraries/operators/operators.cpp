@@ -92,8 +92,8 @@ Result<Pairs> Operators::join(std::span<const Compare> compare, std::span<const 
                               std::span<const Vector> right, Memory& memory) {
   return operators::join(state_->library, state_->options, compare, left, right, memory);
 }
-Result<Lookup> Operators::lookup_table(std::span<const Vector> columns, Address duplicates, bool filters, Memory& memory) {
-  return operators::lookup_table(state_->library, columns, duplicates, filters, memory);
+Result<Lookup> Operators::lookup_table(std::span<const Vector> columns, Address duplicates, bool filters, bool hashed, Memory& memory) {
+  return operators::lookup_table(state_->library, columns, duplicates, filters, hashed, memory);
 }
 Result<void> Operators::put_records(const Field& keys, uint64_t rows, int64_t least, std::span<const Field> fields, Address records) {
   return operators::put_records(state_->library, keys, rows, least, fields, records);

@@ -27,7 +27,7 @@ Result<Pairs> join(Library& library, const Options& options, std::span<const Com
                    std::span<const Vector> left, std::span<const Vector> right, Memory& memory);
 // join_table.cpp
 Result<Lookup> lookup_table(Library& library, std::span<const Vector> columns, Address duplicates, bool filters,
-                            Memory& memory);
+                            bool hashed, Memory& memory);
 // records.cpp
 Result<void> put_records(Library& library, const Field& keys, uint64_t rows, int64_t least, std::span<const Field> fields, Address records);
 Result<Vector> member(Library& library, const Options& options, const Vector& x, const Vector& y, Memory& memory);

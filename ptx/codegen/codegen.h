@@ -111,16 +111,6 @@ struct KernelEncodings {
   bool operator==(const KernelEncodings&) const = default;
 };
 
-// What is known of how many elements a loop selects before it asks tables or reads at computed places: for an estimate.
-struct Selecting {
-  enum Kind : uint8_t { compares, all, any } kind = compares;
-  uint32_t parameter = 0;         // of the kernel, whose element is compared
-  hir::Builtin builtin{};         // so, as the left operand
-  std::optional<int64_t> number;  // with that
-  std::optional<uint32_t> value;  // with the one element of this parameter (outliner::Kernel::by_value); neither: with what only the run knows
-  std::vector<Selecting> parts;
-};
-
 struct KernelCode {
   std::string name;     // entry name in the module, such as "main_1"
   std::string refused;  // why the kernel has no code, a phrase; empty: it has. Else only `name` and
@@ -193,8 +183,9 @@ struct KernelCode {
     bool everywhere = false;  // also those of elements for which `collected` does not hold
   };
   InlineVector<Place, 4> places;
-  // None: there is nothing that it could collect. It may where no position that is read everywhere can be outside.
-  std::optional<Selecting> collected;
+  // Conditions that all elements meet which a loop has a use for, and that follow from loaded elements alone: what it could collect is where they
+  // hold, if no position that is read everywhere can be outside. Empty: there is nothing.
+  InlineVector<hir::VariableId, 6> collected;
   // Per result (may be shorter): the kernel parameter that the result starts as a copy of, size included (index_a); -1: none.
   std::vector<int32_t> starts_as;
   // Per result (may be shorter): a list result has the cells of this list parameter, whose offsets it shares; -1: no list, or each cell is one element.

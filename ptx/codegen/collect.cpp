@@ -10,8 +10,8 @@
 // the place of collected ones, which have been read. Kernels that reduce keep what is less than a warp takes for the
 // next tile. (Compare Y. Yuan, R. Lee, X. Zhang, "The yin and yang of processing data warehousing queries on GPU
 // devices", VLDB 2013; H. Funke, J. Teubner, "Data-parallel query processing on non-uniform data", VLDB 2020.)
-// Whether it pays hangs on how few are left: KernelCode::collected says what is compared, the run estimates the share
-// (runtime/run/selectivity.cpp) and asks for such code by KernelEncodings::collects. Without tables and places to read
+// Whether it pays hangs on how few are left: KernelCode::collected says which conditions those are, the run estimates the share
+// (runtime/run/estimate.h) and asks for such code by KernelEncodings::collects. Without tables and places to read
 // at there is nothing to gain: the loads of the rest would be no fewer. Where two plain gathers are all of the rest,
 // there was nothing either (docs/measurements/limits.tsv, H100): what is saved are the instructions of lanes without one.
 // What is read at computed places may be an error of any row, so that rows are collected only where bounds of columns keep all
@@ -42,13 +42,14 @@ Conditions find_collected(Emitter& e, const Marks& wanted) {
   if (!waits) return {};
   const Conditions found = conditions_of_all(e, wanted, early_steps(e, wanted));
   if (found.empty()) return {};
-  e.code.collected = selecting(e, found);
-  return e.code.collected ? found : Conditions();
+  e.code.collected = found;
+  return found;
 }
 
 void collect_items(Emitter& e, const Conditions& conditions, const Marks& steps, Reg<U32> first, uint32_t unit,
                    Reg<U32> cursor) {
   Builder& b = e.b;
+  note_reads(e, steps, std::nullopt);
   load_items(e);
   const ItemPlan plan = start_items(e, steps, marks(e.steps.size()));
   for (e.item = 0; e.item < e.items; ++e.item) {

@@ -643,8 +643,6 @@ inline constexpr uint32_t scratch_fixed_bytes = 16;
 // --- skips.cpp ----------------------------------------------------------------------------------------------------------------
 
 void find_test(Emitter& e);  // after scans and sinks are known: fills KernelCode::compared, test and bounds
-// What comparisons say of the conditions, all of which hold.
-std::optional<Selecting> selecting(const Emitter& e, const Conditions& conditions);
 // Past the elements of a tile, or of a warp's part of it, that begin at `first` or lie within one vector with it, if none counts.
 void skip_tile(Emitter& e, Reg<U32> first, uint32_t rows, ptx::LabelId past);
 

@@ -534,6 +534,7 @@ class CollectingLoop {
     const uint32_t tile = e_.block_size * e_.scan_items, items = std::min(e_.scan_items, most_items_);
     const ptx::LabelId loop = b.label(), end = b.label(), part = b.label(),
                        past = e_.test ? b.label() : none<ptx::LabelId>();
+    const size_t written = b.function().instructions.size(), noted = e_.noted_instructions;
     e_.tiles = b.max(b.shr(b.add(e_.n32, tile - 1), std::countr_zero(tile)), 1);
     b.bind(loop);
     take_tile(e_);
@@ -575,6 +576,7 @@ class CollectingLoop {
     store_selections(e_);
     b.bra_uni(loop);
     b.bind(end);
+    note_instructions(e_, written, noted, items, std::nullopt);
     e_.in_loop = false;
   }
 
@@ -593,6 +595,7 @@ class CollectingLoop {
     const ptx::LabelId past = e_.test ? b.label() : none<ptx::LabelId>();
     Reg<U32> tiles = b.shr(b.add(e_.n32, tile - 1), std::countr_zero(tile)), number = b.mov(e_.ctaid);
     Reg<U32> count = b.constant<U32>(0);
+    const size_t written = b.function().instructions.size(), noted = e_.noted_instructions;
     e_.in_loop = true;
     b.when(b.setp(Compare::ge, number, tiles)).bra_uni(end);
     b.bind(loop);
@@ -625,6 +628,7 @@ class CollectingLoop {
     b.when(b.setp(Compare::lt, number, tiles)).bra_uni(loop);
     b.bind(end);
     end_collected(e_);
+    note_instructions(e_, written, noted, items, std::nullopt);
     e_.in_loop = false;
   }
 

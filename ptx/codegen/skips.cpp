@@ -55,8 +55,7 @@ void add_test(Tests& tests, Test test) {
 
 class TestFinder {
  public:
-  // texts: whether equality of texts is a comparison, too.
-  explicit TestFinder(const Emitter& e, bool texts = false) : e_(e), texts_(texts) {}
+  explicit TestFinder(const Emitter& e) : e_(e) {}
 
   // Adds what holds where the mask may; nothing is known of the rest of it.
   void find(const hir::Operand& o, Tests& all) {
@@ -93,8 +92,7 @@ class TestFinder {
       const auto parameter = column(s.operands[k]);
       if (!parameter || e_.form(s.operands[1 - k]) != Form::scalar) continue;
       const ArgumentTypes types{type_of(s.operands[0]), type_of(s.operands[1])};
-      if ((texts_ && s.builtin == Builtin::eq && hir::is_text(types[k])) ||
-          (has_bounds(types[k]) && keeps_order(types[k], operand_type(s.builtin, types, k, s.result))))
+      if (has_bounds(types[k]) && keeps_order(types[k], operand_type(s.builtin, types, k, s.result)))
         return Test{
             .parameter = *parameter, .builtin = s.builtin, .column_at = k, .scalar = s.operands[1 - k], .parts = {}};
       break;
@@ -132,43 +130,8 @@ class TestFinder {
   }
 
   const Emitter& e_;
-  bool texts_;
   uint32_t visits_ = 0;
 };
-
-// With the column on the left side.
-Builtin turned(Builtin b) {
-  switch (b) {
-    case Builtin::lt: return Builtin::gt;
-    case Builtin::leq: return Builtin::geq;
-    case Builtin::gt: return Builtin::lt;
-    case Builtin::geq: return Builtin::leq;
-    default: return b;
-  }
-}
-
-Selecting selecting(const Emitter& e, const Test& test) {
-  Selecting out{.kind = test.kind == Test::compares ? Selecting::compares
-                        : test.kind == Test::all    ? Selecting::all
-                                                    : Selecting::any,
-                .parameter = test.parameter,
-                .builtin = test.column_at == 0 ? test.builtin : turned(test.builtin),
-                .number = {},
-                .value = {},
-                .parts = {}};
-  if (test.kind == Test::compares && test.scalar.kind == hir::Operand::literal)
-    if (const auto* n = std::get_if<std::vector<int64_t>>(&e.program.literals[test.scalar.literal_id()].values))
-      out.number = n->front();
-  if (test.kind == Test::compares && test.scalar.kind == hir::Operand::variable) {
-    const std::vector<VariableId>& values = e.kernel.by_value;
-    const auto& parameters = e.function.parameters;
-    const VariableId v = test.scalar.variable_id();
-    if (std::find(values.begin(), values.end(), v) != values.end())
-      out.value = static_cast<uint32_t>(std::find(parameters.begin(), parameters.end(), v) - parameters.begin());
-  }
-  for (const Test& part : test.parts) out.parts.push_back(selecting(e, part));
-  return out;
-}
 
 void note_parameters(const Test& test, InlineVector<uint32_t, 4>& found) {
   for (const Test& part : test.parts) note_parameters(part, found);
@@ -220,14 +183,6 @@ bool for_effects(const Emitter& e, F&& f) {
 }
 
 }  // namespace
-
-std::optional<Selecting> selecting(const Emitter& e, const Conditions& conditions) {
-  TestFinder finder(e, true);
-  Tests all;
-  for (VariableId v : conditions) finder.find({.kind = hir::Operand::variable, .id = index(v)}, all);
-  if (all.empty()) return std::nullopt;
-  return selecting(e, joined(Test::all, std::move(all)));
-}
 
 bool Test::operator==(const Test& o) const {
   return kind == o.kind && parameter == o.parameter && builtin == o.builtin && column_at == o.column_at &&

@@ -16,8 +16,10 @@ using Work = KernelCode::Work;
 void note_reads(Emitter& e, const Marks& wanted, std::optional<VariableId> selected) {
   if (!e.notes_work) return;
   const auto where = [&](std::optional<uint32_t> guard) {
-    InlineVector<VariableId, 6> conditions;
-    if (guard) conditions = e.guards[*guard].conditions;
+    Conditions conditions = e.given;  // of collected elements
+    if (guard)
+      for (VariableId v : e.guards[*guard].conditions)
+        if (std::find(conditions.begin(), conditions.end(), v) == conditions.end()) conditions.push_back(v);
     return conditions;
   };
   if (e.code.work.empty()) e.code.work.reserve(e.inputs.size() + e.steps.size() + 2);
@@ -64,7 +66,7 @@ void note_instructions(Emitter& e, size_t first, size_t noted, uint32_t elements
   const size_t count = e.b.function().instructions.size() - first - (e.noted_instructions - noted);
   e.noted_instructions += count;
   e.code.work.push_back(
-      {.kind = Work::instructions, .count = static_cast<double>(count) / std::max(1u, elements), .selected = selected});
+      {.kind = Work::instructions, .count = static_cast<double>(count) / std::max(1u, elements), .where = e.given, .selected = selected});
 }
 
 void note_results(Emitter& e) {

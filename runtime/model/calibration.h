@@ -15,8 +15,8 @@ namespace rndn::model {
 enum class Rate : uint8_t {
   read,         // bytes per second, by the bytes of all
   copy,         // the same of a copy on the device: read and written
-  launch,       // ns of an empty kernel, one behind the other
-  graph_node,   // the same as a node of a graph
+  launch,       // ns of an empty kernel between two marks
+  graph_node,   // of one as a node of a graph, behind another
   wait,         // ns until the host knows that an empty kernel is done
   gather_1,     // elements of 1 byte at random places per second, by the bytes of the table
   gather_4,     // of 4
@@ -28,7 +28,7 @@ enum class Rate : uint8_t {
   host_mapped,  // bytes per second that kernels read of pinned memory, by how many they read in a piece; sectors of 32 bytes each
   unpack,       // elements of bit-packed vectors per second, by their bits
   issue,        // instructions of threads per second
-  overlap,  // what the shorter of two works of a kernel adds to its time, as a share of it: fitted on kernels that do both
+  overlap,  // what the shorter of two works of a kernel adds to its time, as a share of it: fitted on kernels that read and add or compute
 };
 struct RateRow {
   Rate rate;

@@ -8,6 +8,7 @@ namespace {
 
 constexpr double sector_bits = 256;
 constexpr double piece_bytes = 1024;  // of Rate::host_mapped, the largest
+constexpr double in_second_cache = 4 << 20;  // bytes of a table that no first cache holds, and every second one
 
 // Of so many bytes in order. More never take less: between two points time, and not bandwidth, is on a straight line,
 // and it does not fall from a point to a larger one.
@@ -42,13 +43,23 @@ Cost cost_of(const Work& w, const Calibration& c) {
   Cost out;
   if (!w.is_kernel) return out;
   out.stream_ns = stream_ns(bytes_of(w), c.of(Rate::read));
-  for (const Work::Gather& g : w.gathers) out.gather_ns += g.count / c.value(gather_rate(g.bytes), g.table_bytes) * 1e9;
+  // Sectors that come through the second cache: of a table that the first holds in part, as many as its rate tells.
+  double sectors = bytes_of(w) / (sector_bits / 8);
+  const double sector_rate = c.value(Rate::gather_4, in_second_cache);
+  for (const Work::Gather& g : w.gathers) {
+    const double rate = c.value(gather_rate(g.bytes), g.table_bytes);
+    out.gather_ns += g.count / rate * 1e9;
+    sectors += g.count * std::min(1.0, sector_rate / rate);
+  }
+  const double cache_ns = sectors / sector_rate * 1e9;
   for (const Work::Add& a : w.adds)
     out.add_ns += a.count / c.value(a.is_shared ? Rate::add_shared : Rate::add_global, a.places) * 1e9;
   out.issue_ns = w.instructions / c.value(Rate::issue) * 1e9;
   out.launch_ns = c.value(Rate::launch);
-  const std::pair<double, std::string_view> parts[] = {
-      {out.stream_ns, "memory"}, {out.gather_ns, "gathers"}, {out.add_ns, "adds"}, {out.issue_ns, "instructions"}};
+  std::pair<double, std::string_view> memory = {out.stream_ns, "memory"};
+  if (out.gather_ns > memory.first) memory = {out.gather_ns, "gathers"};
+  if (cache_ns > memory.first) memory = {cache_ns, "second cache"};
+  const std::pair<double, std::string_view> parts[] = {memory, {out.add_ns, "adds"}, {out.issue_ns, "instructions"}};
   double most = 0, all = 0;
   for (const auto& [ns, name] : parts) {
     if (ns > most) out.bound = name;

@@ -1,13 +1,13 @@
 // What kernels will take, from what they do (work) and from what a device does in how much time
 // (calibration.h). Pure functions of both.
 //
-//   T = max(S, G, A, I) + overlap * (the sum of the other three) + launch
-//     S  bytes read and written in order. A vector of which a share a of the elements is wanted
-//        costs sectors of 32 bytes, 256/w elements of w bits each: n w/8 (1 - (1 - a)^(256/w)),
-//        at the bandwidth that so many bytes have
+//   T = max(M, A, I) + overlap * (the sum of the other two) + launch, with M = max(S, G, L)
+//     S  bytes read and written in order, at the bandwidth that so many have. Of a vector of which a share a of the elements
+//        is wanted, sectors of 32 bytes, 256/w elements of w bits each: n w/8 (1 - (1 - a)^(256/w))
 //     G  elements read at computed places, by the bytes of what they are read of
-//     A  additions to tables of groups, by the number of their entries
-//     I  instructions of all threads
+//     L  sectors of both that come through the second cache, at the rate of elements of a table that it holds, and the first
+//        does not: of the elements as many as their own rate is below that of the first cache
+//     A, I  additions to tables of groups, by the number of their entries; instructions of all threads
 // The same in: S. B. Yao, "Approximating block accesses in database organizations", CACM 20(4), 1977 (the sectors), and
 // the maximum of what a device does side by side: S. Williams, A. Waterman, D. Patterson, "Roofline", CACM 52(4), 2009.
 //
@@ -50,7 +50,7 @@ struct Work {
 struct Cost {
   double stream_ns = 0, gather_ns = 0, add_ns = 0, issue_ns = 0, launch_ns = 0;
   double ns = 0;
-  std::string_view bound;  // what the maximum is: memory, gathers, adds, instructions, launch
+  std::string_view bound;  // what the maximum is: memory, gathers, second cache, adds, instructions, launch
 };
 
 // Bytes of all sectors that the stream touches.

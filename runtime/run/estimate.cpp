@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "frontend/builtins.h"
+#include "runtime/memory/text_domains.h"
 
 namespace rndn::runtime {
 namespace {
@@ -81,7 +82,9 @@ Estimate::Estimate(const hir::Program& program, const hir::Function& f, double e
       if (s.known && hir::is_float(item.type)) v.low = s.float_min, v.high = s.float_max;
     }
     if (item.type == hir::BasicType::boolean && item.kind == Item::vector)
-      v.condition.others = {{index(f.parameters[k]), expected[k].chance < 0 ? usually_true : expected[k].chance}};
+      v.condition.others = {{index(f.parameters[k]),
+                             k < expected.size() && expected[k].chance >= 0 ? expected[k].chance : usually_true}};
+    if (item.domain && v.distinct <= 0) v.distinct = static_cast<double>(std::max<uint64_t>(1, item.domain->count()));
   }
   for (hir::StatementId id : f.blocks[f.body].statements) {
     const hir::Statement& s = f.statements[id];
@@ -187,12 +190,19 @@ void Estimate::assign(uint32_t target, const hir::Expression& e) {
     if (!from.condition.parts.empty() || !from.condition.others.empty())
       to.condition = {.parts = {}, .others = {{target, from.condition.chance()}}};
   } else if (b == Builtin::gpu_probe && o.size() >= 3 && variable(1)) {
-    double rows = 0, keys = 0;
-    for (size_t k = 0; k < f_.parameters.size() && k < expected_.size(); ++k)
-      if (index(f_.parameters[k]) == o[1].id) rows = expected_[k].rows;
-    if (variable(o.size() - 1)) keys = of_[o.back().id].distinct;
+    // The number, the columns of the table, a mask of its rows where it has one, the keys.
+    const size_t columns = (o.size() - 1) / 2;
+    double rows = 0, most_rows = 0, keys = 1;
+    for (size_t k = 0; k < f_.parameters.size() && k < inputs_.size(); ++k)
+      if (index(f_.parameters[k]) == o[1].id) {
+        most_rows = static_cast<double>(inputs_[k]->capacity);
+        rows = k < expected_.size() ? expected_[k].rows : most_rows;
+      }
+    for (size_t k = o.size() - columns; k < o.size(); ++k)
+      keys = variable(k) && of_[o[k].id].distinct > 0 ? keys * of_[o[k].id].distinct : HUGE_VAL;
+    if (columns > 1) keys = std::min(keys, most_rows);  // combinations of elements are no keys
     to.share = variable(o.size() - 1) ? of_[o.back().id].share : 1;
-    to.hit = keys > 0 ? std::min(1.0, rows / keys) : 1;
+    to.hit = keys > 0 && std::isfinite(keys) ? std::min(1.0, rows / keys) : most_rows > 0 ? std::min(1.0, rows / most_rows) : 1;
     if (o.size() % 2 == 0) to.hit *= condition_of(o[o.size() / 2]).chance();  // among rows that a mask says
   }
 }

@@ -1,9 +1,9 @@
-// What is expected of a kernel's elements before it runs: how many a selection leaves, and how often a condition holds.
-// Private to this folder.
+// What is expected of a kernel's elements before it runs: how many a selection leaves, and how often a condition holds. What a launch decides by it
+// (Run::collects) and what is predicted of it (runtime/model) hang on the same figures. Private to this folder.
 //
 // From what is known of columns (least and greatest element, texts of a dictionary): elements are taken to be spread
-// evenly between them, and conditions on different columns to be independent; conditions on one column meet in an
-// interval. Where nothing is known: a tenth are equal, a third are less, as in P. G. Selinger et al., "Access path
+// evenly between them, texts of a dictionary to be equally frequent, and conditions on different columns to be independent; conditions on one column
+// meet in an interval. Keys that a table is asked for are taken to be among those of the rows that its rows were selected from. Where nothing is known: a tenth are equal, a third are less, as in P. G. Selinger et al., "Access path
 // selection in a relational database management system", SIGMOD 1979, table 1. One walk over the statements.
 #pragma once
 #include <optional>
@@ -24,7 +24,8 @@ struct Expected {
 
 class Estimate {
  public:
-  // elements: expected of the geometry. inputs, expected: by parameter. bounds: bounds_in of them.
+  // elements: expected of the geometry. inputs, expected: by parameter; of what `expected` has not nothing is known but the input. bounds: bounds_in of
+  // them.
   Estimate(const hir::Program& program, const hir::Function& f, double elements, std::span<const ItemPtr> inputs,
            std::span<const Expected> expected, std::span<const VariableBounds> bounds);
   // That all of them hold.
@@ -32,6 +33,8 @@ class Estimate {
   // Of the geometry's elements those that the selection has.
   double share(hir::VariableId v) const { return of_[index(v)].share; }
   Expected result(hir::VariableId v) const;
+  // Of the rows that a table is asked for, where that is the result of a look-up; below 0: it is none.
+  double hit(hir::VariableId v) const { return of_[index(v)].hit; }
 
  private:
   // A condition: variables that lie in a part of where their elements lie, and others that hold by chance.

@@ -228,7 +228,10 @@ class Run {
   Result<void> fold_apart(int64_t number);
   codegen::KernelEncodings forms_of(const Step& s, uint64_t elements, std::span<const ItemPtr> inputs,
                                     std::span<const ItemPtr> outputs, std::span<const FoldWay> ways,
-                                    std::span<const VariableBounds> bounds, std::vector<uint8_t> lookups) const;
+                                    std::vector<uint8_t> lookups, std::span<const VariableBounds> bounds) const;
+  // Which share of a kernel's elements the conditions leave by which it could collect them; and whether it does. elements: of the geometry.
+  double share_of_collected(const Step& s, uint64_t elements, std::span<const ItemPtr> inputs, std::span<const VariableBounds> bounds) const;
+  bool collects(const Step& s, uint64_t elements, std::span<const ItemPtr> inputs, std::span<const VariableBounds> bounds) const;
   // Its results, as empty tables.
   Result<void> fold_tables(const codegen::KernelCode::Sink& sink, const hir::Function& f, FoldWay& way,
                            std::vector<ItemPtr>& outputs);
@@ -238,12 +241,6 @@ class Run {
   Result<void> cannot_fold(const Step& s, int64_t number, std::string_view reason);
   // The way in words, with the figures that it was chosen by.
   std::string way_in_words(const codegen::KernelCode::Sink& sink, const FoldInput& in, FoldWay& way, bool sure) const;
-
-  // --- selectivity.cpp ---
-  // Which share of a kernel's elements may be left; 1 where nothing is known.
-  static double share_of(const codegen::Selecting& test, std::span<const ItemPtr> inputs);
-  // elements: of the geometry.
-  bool collects(const codegen::KernelCode& code, uint64_t elements, std::span<const ItemPtr> inputs) const;
 
   // --- forecast.cpp ---
   bool forecast_launch(const Step& s, Forecast& found, bool& sure);
@@ -255,14 +252,14 @@ class Run {
   DataChoices* choices_ = nullptr;  // what a forecast is to tell; null: nothing
   std::string place_of(const hir::Function& f, hir::Builtin builtin, size_t operand, std::span<const int64_t> numbers) const;
   void tell_fold(bool again, const hir::Function& f, int64_t number, const std::string& what);
-  void tell_collecting(const codegen::KernelCode& code, uint64_t elements, std::span<const ItemPtr> inputs);
+  void tell_collecting(const Step& s, uint64_t elements, std::span<const ItemPtr> inputs, std::span<const VariableBounds> bounds);
   // forms: as of record_forms; null: none.
   void tell_join(bool again, const hir::Function& f, const codegen::KernelCode::Lookup& lookup, const Item& column,
                  const std::vector<encodings::Stored>* forms);
   void tell_filter(const hir::Function& f, size_t lookup, uint64_t rows, uint64_t elements);
   void expect_of_step(const Step& s, bool known, uint64_t most);
   model::Work work_of(const Step& s, const Estimate& estimate, double elements, std::span<const ItemPtr> inputs,
-                      std::span<FoldWay> ways, std::span<const uint8_t> tables) const;
+                      std::span<const Expected> expected, std::span<FoldWay> ways, std::span<const uint8_t> tables) const;
   // Of DataChoices::columns; no_column: it is none of these.
   uint32_t column_number(const Item& v) const;
   void tell_read_whole(const Item& v) const;
@@ -275,7 +272,7 @@ class Run {
   Result<const operators::Lookup*> lookup_table(const codegen::KernelCode::Lookup& wanted, std::span<const ItemPtr> given,
                                                 std::span<const ItemPtr> inputs);
   // codegen::KernelEncodings::lookups, of that table; without one, what it is expected to be.
-  static uint8_t kept_form(const codegen::KernelCode::Lookup& wanted, const Item& column, const operators::Lookup* table);
+  uint8_t kept_form(const codegen::KernelCode::Lookup& wanted, const Item& column, const operators::Lookup* table) const;
   // Rows of that table at most, where they were selected and a filter is worth its reads; else 0.
   uint64_t filtered_rows(const codegen::KernelCode::Lookup& wanted, std::span<const ItemPtr> inputs) const;
   // Which of the look-ups of a kernel of so many elements ask filters. rows: of their tables, as above.

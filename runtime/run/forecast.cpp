@@ -14,6 +14,7 @@
 // Cost: of a walk over the steps; nothing is read but columns' statistics. Left out: kernels of
 // lists that lie on the host, and what reads a value of them.
 #include <algorithm>
+#include <cmath>
 
 #include "frontend/builtins.h"
 #include "ptx/lookup/lookup.h"
@@ -55,6 +56,24 @@ uint64_t longest_of(const ItemPtr& v) {
   if (v->kind != Item::table)
     for (const ItemPtr& part : v->parts) longest = std::max(longest, longest_of(part));
   return longest;
+}
+
+// How many different ones of so many there are in so many draws.
+double different(double draws, double of) { return of > 0 && std::isfinite(of) ? of * -std::expm1(-draws / of) : draws; }
+
+// The share of a column's texts that a pattern of LIKE has: of texts of a sample, spread evenly.
+double share_like(const data::Column& column, std::string_view pattern) {
+  constexpr uint64_t most = 1024;
+  auto like = text::TextFunction::make(hir::TextFunctionId::like);
+  if (!like || column.rows == 0) return -1;
+  const uint64_t texts = std::min(most, column.rows);
+  uint64_t have = 0;
+  for (uint64_t k = 0; k < texts; ++k) {
+    const text::TextArgument in[] = {{.text = column.text_at(k * (column.rows / texts))}, {.text = pattern}};
+    text::TextResult out;
+    have += (*like)(in, out) && out.integer != 0;
+  }
+  return static_cast<double>(have) / static_cast<double>(texts);
 }
 
 Bounds rows_below(uint64_t rows) { return {0, static_cast<int64_t>(std::max<uint64_t>(1, rows)) - 1}; }
@@ -126,15 +145,16 @@ void Run::tell_join(bool again, const hir::Function& f, const codegen::KernelCod
       .push_back(fmt::format("{}: {}", place_of(f, hir::Builtin::gpu_probe, 0, numbers), what));
 }
 
-void Run::tell_collecting(const codegen::KernelCode& code, uint64_t elements, std::span<const ItemPtr> inputs) {
-  if (!choices_ || !code.collected) return;
-  const double share = share_of(*code.collected, inputs);
+void Run::tell_collecting(const Step& s, uint64_t elements, std::span<const ItemPtr> inputs, std::span<const VariableBounds> bounds) {
+  const codegen::KernelCode& code = plan_.compiled.code.kernels[s.kernel];
+  if (!choices_ || code.collected.empty()) return;
+  const double share = share_of_collected(s, elements, inputs, bounds);
   choices_->kept.push_back(fmt::format(
       "{}: {} % of its rows are left by conditions, as bounds of columns tell: {}", code.name,
       std::max(1, static_cast<int>(100 * share + 0.5)),
-      collects(code, elements, inputs)
+      collects(s, elements, inputs, bounds)
           ? std::string("warps collect them before the rest is evaluated")
-          : fmt::format("evaluated where they lie; {} % or fewer, of {} rows or more, would be collected",
+          : fmt::format("evaluated where they lie; {} % or fewer, of {} rows or more, would be collected if no place that is read can be outside",
                         static_cast<int>(100 * plan_.options.most_collected + 0.5), plan_.options.collected_rows)));
 }
 
@@ -264,6 +284,10 @@ void Run::expect_of_step(const Step& s, bool known, uint64_t most) {
   Expected of;
   for (uint32_t slot : s.inputs)
     if (slot != no_slot && slot < expected_.size()) of.rows = std::max(of.rows, expected_[slot].rows);
+  if (s.kind == Step::like && s.inputs.size() == 2 && slots_[s.inputs[0]] && slots_[s.inputs[1]])
+    if (const Item &texts = *slots_[s.inputs[0]], &pattern = *slots_[s.inputs[1]];
+        texts.column && hir::is_text(texts.column->type) && pattern.host && pattern.host->is_text_vector() && pattern.host->size == 1)
+      of.chance = share_like(*texts.column, pattern.host->text(0));
   if (s.kind == Step::copy && !s.inputs.empty()) of.chance = expected_[s.inputs[0]].chance;
   for (uint32_t slot : s.outputs) {
     if (slot == no_slot) continue;
@@ -294,9 +318,30 @@ void Run::tell_read_whole(const Item& v) const {
     if (part) tell_read_whole(*part);
 }
 
+// Of the table for these keys: its slots, where it has one for each key (else 0), and how many rows it is made for.
+std::pair<double, double> slots_of(const codegen::KernelCode::Lookup& lookup, std::span<const ItemPtr> inputs, bool hashed) {
+  uint64_t rows = UINT64_MAX;
+  double keys = 1;
+  for (uint32_t k : lookup.columns) {
+    const Item& v = *inputs[k];
+    rows = std::min(rows, v.capacity);
+    keys *= v.domain ? static_cast<double>(v.domain->count()) : v.bounds.known() ? static_cast<double>(v.bounds.max) - static_cast<double>(v.bounds.min) + 1 : HUGE_VAL;
+  }
+  return {!hashed && keys <= static_cast<double>(operators::most_direct_slots(rows)) ? keys : 0, static_cast<double>(rows)};
+}
+
+// Entries of a table of groups: all that there may be, or, of hashed keys, as many as so many rows have; of more than fit it gives up in the run.
+template <class Way>
+double places_of(Way& way, double rows) {
+  if (!way.hashed()) return static_cast<double>(std::max<uint64_t>(1, way.entries()));
+  double keys = 1;
+  for (uint64_t greatest : way.greatest) keys *= static_cast<double>(greatest) + 1;
+  return std::clamp(different(rows, keys), 1.0, static_cast<double>(std::max<uint64_t>(1, way.most_slots)));
+}
+
 // What a launch does, in figures. Rows that ascend read a table in order.
 model::Work Run::work_of(const Step& s, const Estimate& estimate, double elements, std::span<const ItemPtr> inputs,
-                         std::span<FoldWay> ways, std::span<const uint8_t> tables) const {
+                         std::span<const Expected> expected, std::span<FoldWay> ways, std::span<const uint8_t> tables) const {
   const codegen::KernelCode& code = plan_.compiled.code.kernels[s.kernel];
   const hir::Function& f = program().functions[plan_.compiled.outlined.kernels[s.kernel].function];
   const auto parameter = [&](hir::VariableId v) -> const Item* {
@@ -304,6 +349,12 @@ model::Work Run::work_of(const Step& s, const Estimate& estimate, double element
     if (at == f.parameters.end()) return nullptr;
     const Item& item = *inputs[static_cast<size_t>(at - f.parameters.begin())];
     return item.kind == Item::cells && !item.parts.empty() ? item.parts[0].get() : &item;
+  };
+  // As long as it is expected to be.
+  const auto rows_of = [&](hir::VariableId v) {
+    const auto at = static_cast<size_t>(std::find(f.parameters.begin(), f.parameters.end(), v) - f.parameters.begin());
+    const Item* item = parameter(v);
+    return at < expected.size() && inputs[at]->kind != Item::cells ? expected[at].rows : item ? static_cast<double>(item->capacity) : 0;
   };
   const auto ascends = [&](const std::optional<hir::VariableId>& v) {
     const Item* item = v ? parameter(*v) : nullptr;
@@ -322,11 +373,11 @@ model::Work Run::work_of(const Step& s, const Estimate& estimate, double element
     using Kind = codegen::KernelCode::Work;
     double alive = estimate.chance(w.where) * (w.selected ? estimate.share(*w.selected) : 1);
     if (w.at) alive = std::min(alive, estimate.share(*w.at));  // of selected rows the places of these are read alone
-    const auto gather = [&](double bytes, double table_bytes, double rows, uint32_t column = model::no_column) {
+    const auto gather = [&](double bytes, double rows, uint32_t column = model::no_column, double reads = 1) {  // reads: for each element that counts
       if (ascends(w.at) && rows > 0)
-        work.streams.push_back({rows, bytes * 8, std::min(1.0, elements * alive / rows), column});
+        work.streams.push_back({rows, bytes * 8, std::min(1.0, elements * alive * reads / rows), column});
       else
-        work.gathers.push_back({elements * alive, table_bytes, bytes, column});
+        work.gathers.push_back({elements * alive * reads, rows * bytes, bytes, column});
     };
     switch (w.kind) {
       case Kind::load: work.streams.push_back({elements, static_cast<double>(w.bits), alive, number_of(w.variable)}); break;
@@ -336,28 +387,32 @@ model::Work Run::work_of(const Step& s, const Estimate& estimate, double element
           tell_read_whole(*from);
           if (std::find(records.begin(), records.end(), *w.at) != records.end()) break;
           records.push_back(*w.at);
-          const double bytes = from->stored.bytes;
-          gather(bytes, static_cast<double>(from->capacity) * bytes, static_cast<double>(from->capacity));
-        } else if (from)
-          gather(w.bits / 8.0, static_cast<double>(from->capacity) * w.bits / 8, static_cast<double>(from->capacity), column_number(*from));
+          gather(from->stored.bytes, static_cast<double>(from->capacity));
+        } else if (from) {
+          gather(w.bits / 8.0, rows_of(w.variable), column_number(*from));
+        }
         break;
       case Kind::probe: {
         const codegen::KernelCode::Lookup& lookup = code.lookups[w.number];
-        const Item& column = *inputs[lookup.columns[0]];
-        const auto rows = static_cast<double>(column.capacity);
         if (tables[w.number] == 1 + lookup::ascending) break;
-        if (tables[w.number] == 1 + lookup::direct) {
-          const data::Statistics& of = column.column->statistics;
-          const double slots = static_cast<double>(of.max) - static_cast<double>(of.min) + 1;
-          gather(4, 4 * slots, slots);
-        } else {
-          work.gathers.push_back({elements * alive, 16 * rows, 8});  // at most half of the slots are taken
+        const double rows = expected[lookup.columns[0]].rows, asked = elements * alive;
+        const auto [slots, most_rows] = slots_of(lookup, inputs, plan_.options.hashed_lookups);
+        double reads = 1;  // of the table, for each key
+        if (tables[w.number] == codegen::KernelEncodings::filtered && rows * operators::least_absent <= most_rows) {
+          const double bits = std::exp2(operators::filter_bits_log2(static_cast<uint64_t>(rows) + 1, static_cast<uint64_t>(slots)));
+          work.gathers.push_back({asked, bits / 8, 4});
+          const double hit = std::max(0.0, estimate.hit(w.variable));
+          reads = std::min(1.0, hit + (1 - hit) * rows / bits);
         }
+        if (slots > 0)
+          gather(4, slots, model::no_column, reads);
+        else
+          work.gathers.push_back({asked * reads, 16 * rows, 8});  // two slots of 8 bytes for each row that there is
         break;
       }
       case Kind::fold: {
         FoldWay& way = ways[w.number];
-        const auto places = static_cast<double>(std::max<uint64_t>(1, way.entries()));
+        const double places = places_of(way, elements * alive);
         const uint64_t copies = way.hashed() ? 0 : way.words[codegen::sink_copies];
         const bool is_shared = copies > 0 || way.table != codegen::KernelEncodings::usual;
         work.adds.push_back({elements * alive * w.count, places * static_cast<double>(std::max<uint64_t>(1, copies)), is_shared});
@@ -491,31 +546,38 @@ bool Run::forecast_launch(const Step& s, Forecast& found, bool& sure) {
   }
   set_bounds(f, bounds, outputs);
   set_domains(plan_.kernels[s.kernel].texts, f, domains, outputs);
-  tell_collecting(code, elements, inputs);
+  tell_collecting(s, elements, inputs, bounds);
   if (choices_) {
     std::vector<Expected> expected;
-    double rows = 0;  // of the geometry
+    double rows = 0, most = static_cast<double>(elements);  // of the geometry
     for (size_t i = 0; i < inputs.size(); ++i) {
       expected.push_back(expected_[s.inputs[i]]);
       if (expected[i].rows <= 0) expected[i].rows = static_cast<double>(inputs[i]->capacity);
+      most = std::max(most, static_cast<double>(most_rows_[s.inputs[i]]));
       if (i < f.parameters.size() && f.parameters[i] == kernel.geometry_variable && !kernel.list) rows = expected[i].rows;
     }
-    if (rows <= 0 || rows > static_cast<double>(elements)) rows = static_cast<double>(elements);
+    if (rows <= 0) rows = static_cast<double>(elements);
+    rows = std::min(rows, most);
     const Estimate estimate(program(), f, rows, inputs, expected, bounds);
-    choices_->work.push_back(work_of(s, estimate, rows, inputs, ways, tables));
+    choices_->work.push_back(work_of(s, estimate, rows, inputs, expected, ways, tables));
     std::vector<Expected> made(outputs.size());
     for (hir::StatementId id : f.blocks[f.body].statements)
       if (const hir::Statement& statement = f.statements[id]; statement.kind == hir::Statement::return_)
         for (size_t k = 0; k < statement.results.size() && k < made.size(); ++k)
           if (statement.results[k].kind == hir::Operand::variable)
             made[k] = estimate.result(statement.results[k].variable_id());
+    for (size_t i = 0; i < outputs.size(); ++i)
+      if (i < code.starts_as.size() && code.starts_as[i] >= 0) made[i].rows = expected[static_cast<size_t>(code.starts_as[i])].rows;
+    for (size_t k = 0; k < ways.size(); ++k)
+      for (const codegen::KernelCode::Sink::Table& table : code.sinks[k].tables)
+        made[table.result].rows = std::min(made[table.result].rows, places_of(ways[k], rows));
     for (size_t i = 0; i < s.outputs.size(); ++i)
       if (s.outputs[i] != no_slot) {
-        made[i].rows = std::min(made[i].rows, static_cast<double>(longest_of(outputs[i])));
+        made[i].rows = std::min(made[i].rows, std::max(most, static_cast<double>(longest_of(outputs[i]))));
         expected_[s.outputs[i]] = made[i];
       }
   }
-  codegen::KernelEncodings key = forms_of(s, elements, inputs, outputs, ways, bounds, std::move(tables));
+  codegen::KernelEncodings key = forms_of(s, elements, inputs, outputs, ways, std::move(tables), bounds);
   if (codegen::KernelEncodings& first = found.forms[s.kernel]; first == codegen::KernelEncodings{})
     first = std::move(key);
   for (size_t i = 0; i < s.outputs.size(); ++i) assign(s.outputs[i], outputs[i]);

@@ -335,7 +335,7 @@ bool is_inside(const codegen::KernelCode::Place& place, std::span<const ItemPtr>
 // How the elements of a launch lie; sets the forms of its results.
 codegen::KernelEncodings Run::forms_of(const Step& s, uint64_t elements, std::span<const ItemPtr> inputs,
                                        std::span<const ItemPtr> outputs, std::span<const FoldWay> ways,
-                                       std::span<const VariableBounds> bounds, std::vector<uint8_t> lookups) const {
+                                       std::vector<uint8_t> lookups, std::span<const VariableBounds> bounds) const {
   const codegen::KernelCode& code = plan_.compiled.code.kernels[s.kernel];
   codegen::KernelEncodings key;
   for (const ItemPtr& input : inputs) key.parameters.push_back(elements_of(*input).stored);
@@ -355,8 +355,7 @@ codegen::KernelEncodings Run::forms_of(const Step& s, uint64_t elements, std::sp
       key.bounds[k] = 1;
     }
   for (const codegen::KernelCode::Place& p : code.places) key.inside.push_back(is_inside(p, inputs, bounds));
-  key.collects = collects(code, elements, inputs);
-  for (size_t p = 0; p < code.places.size(); ++p) key.collects &= key.inside[p] || !code.places[p].everywhere;
+  key.collects = collects(s, elements, inputs, bounds);
   key.lookups = std::move(lookups);
   for (std::vector<uint8_t>* marks : {&key.lookups, &key.inside})
     while (!marks->empty() && marks->back() == 0) marks->pop_back();
@@ -364,6 +363,21 @@ codegen::KernelEncodings Run::forms_of(const Step& s, uint64_t elements, std::sp
     while (!forms->empty() && forms->back() == encodings::Stored{}) forms->pop_back();
   while (!key.hashed.empty() && key.hashed.back().empty()) key.hashed.pop_back();
   return key;
+}
+
+double Run::share_of_collected(const Step& s, uint64_t elements, std::span<const ItemPtr> inputs,
+                               std::span<const VariableBounds> bounds) const {
+  const hir::Function& f = program().functions[plan_.compiled.outlined.kernels[s.kernel].function];
+  return Estimate(program(), f, static_cast<double>(elements), inputs, {}, bounds)
+      .chance(plan_.compiled.code.kernels[s.kernel].collected);
+}
+
+bool Run::collects(const Step& s, uint64_t elements, std::span<const ItemPtr> inputs, std::span<const VariableBounds> bounds) const {
+  const codegen::KernelCode& code = plan_.compiled.code.kernels[s.kernel];
+  return !code.collected.empty() && elements >= plan_.options.collected_rows &&
+         std::all_of(code.places.begin(), code.places.end(),
+                     [&](const codegen::KernelCode::Place& p) { return !p.everywhere || is_inside(p, inputs, bounds); }) &&
+         share_of_collected(s, elements, inputs, bounds) <= plan_.options.most_collected;
 }
 
 // The kernel's code for elements in these forms, made when they first come so.
@@ -571,7 +585,7 @@ Result<void> Run::launch(const Step& s) {
   }
   set_bounds(f, bounds, outputs);
   set_domains(state.texts, f, domains, outputs);
-  codegen::KernelEncodings forms = forms_of(s, g.elements, inputs, outputs, ways, bounds, std::move(table_forms));
+  codegen::KernelEncodings forms = forms_of(s, g.elements, inputs, outputs, ways, std::move(table_forms), bounds);
   for (size_t i = 0; i < outputs.size(); ++i)
     if (!outputs[i]->data && !elements_of(*outputs[i]).data) RETURN_IF_ERROR(allocate_output(s, i, *outputs[i]));
   const uint32_t large_bytes =

@@ -42,7 +42,8 @@ class KeptMemory final : public operators::Memory {
 
 }  // namespace
 
-uint8_t Run::kept_form(const codegen::KernelCode::Lookup& wanted, const Item& v, const operators::Lookup* table) {
+uint8_t Run::kept_form(const codegen::KernelCode::Lookup& wanted, const Item& v, const operators::Lookup* table) const {
+  if (!table && plan_.options.hashed_lookups) return 0;
   if (wanted.columns.size() != 1 || !has_different_elements(v) || v.column->rows == 0 || v.column->rows >> 31 != 0) return 0;
   const data::Statistics& s = v.column->statistics;
   const uint64_t span = static_cast<uint64_t>(s.max) - static_cast<uint64_t>(s.min);
@@ -159,13 +160,14 @@ Result<std::vector<uint64_t>> Run::fields_by_key(const codegen::KernelCode::Look
 Result<const operators::Lookup*> Run::kept_table(const ItemPtr& column) {
   Item& v = *column;
   const data::Statistics& s = v.column->statistics;
-  if (v.rows_by_key.words.empty() && s.known && s.dense && s.sorted) {
+  const bool hashed = plan_.options.hashed_lookups;
+  if (v.rows_by_key.words.empty() && s.known && s.dense && s.sorted && !hashed) {
     v.rows_by_key.words = {0, 0, lookup::ascending, static_cast<uint64_t>(s.min), v.column->rows - 1, 0};
   } else if (v.rows_by_key.words.empty()) {
     ASSIGN_OR_RETURN(const operators::Vector keys, this->column(column));
     KeptMemory memory(engine_.kept);
     auto scope = timings_.measure(library_phase(), "lookup");
-    ASSIGN_OR_RETURN(v.rows_by_key, sql_->lookup_table({&keys, 1}, 0, false, memory));
+    ASSIGN_OR_RETURN(v.rows_by_key, sql_->lookup_table({&keys, 1}, 0, false, hashed, memory));
     v.rows_by_key_buffer = std::move(memory.buffer);
     note_library_launches();
   }
@@ -196,7 +198,7 @@ Result<const operators::Lookup*> Run::lookup_table(const codegen::KernelCode::Lo
   const device::Address repeats = known_join && wanted.once ? plan_.repeats->address + 8 * static_cast<uint64_t>(*wanted.join) : 0;
   {
     auto scope = timings_.measure(library_phase(), "lookup");
-    ASSIGN_OR_RETURN(table.lookup, sql_->lookup_table(columns, repeats, filtered_rows(wanted, inputs) > 0, *table.memory));
+    ASSIGN_OR_RETURN(table.lookup, sql_->lookup_table(columns, repeats, filtered_rows(wanted, inputs) > 0, plan_.options.hashed_lookups, *table.memory));
   }
   note_library_launches();
   if (table.lookup.words.empty() && known_join)  // the program is compiled without this look-up then

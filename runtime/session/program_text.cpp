@@ -2,14 +2,16 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <map>
+#include <nlohmann/json.hpp>
 
 #include "outliner/explain.h"
 #include "runtime/data/tables.h"
 #include "runtime/engine.h"
 #include "runtime/memory/vector_bounds.h"
-#include "runtime/model/cost.h"
 #include "runtime/plan/fallbacks.h"
+#include "runtime/session/decisions.h"
 #include "runtime/simulator/simulator_device.h"
 
 namespace rndn::runtime {
@@ -105,74 +107,112 @@ class Columns {
   std::map<std::string, Known> known_;
 };
 
-// The program as a run over these columns compiles it, as far as they tell; what they decide goes to `choices`. No device is opened: the
-// simulator stands for one.
-Result<Compiled> compiled_for(const NamedSource& p, CompileOptions options, SourceManager& sources, const reference::Tables* tables,
-                              Encode encode, DataChoices& choices) {
-  DiagnosticSink said_already;
-  Timings timings;
-  const FileId file = sources.add(p.file, p.text);
-  options.until = Stage::cubin;
-  options.notes_work = true;
-  if (!tables) return compile(file, sources, options, said_already, timings);
-  ASSIGN_OR_RETURN(const auto device, open_simulator(options.target));
-  Engine engine(*device, *tables);
-  EngineOptions how;
-  how.encode = encode;
-  options.forecast = [&](const Compiled& c) { return engine.forecast(c, sources, how, *tables, &choices); };
-  auto compiled = compile(file, sources, options, said_already, timings);
-  if (!compiled) return compiled;
-  compiled->options.forecast = nullptr;
-  DataChoices of_code;  // now that there is code for what they decided
-  (void)engine.forecast(*compiled, sources, how, *tables, &of_code);
-  choices.work = std::move(of_code.work);
-  choices.columns = std::move(of_code.columns);
-  return compiled;
-}
-
-// What each kernel is predicted to take, and all of them with columns in other forms.
-void explain_costs(const NamedSource& p, const CompileOptions& options, const reference::Tables& tables, ExplainForm form,
-                   const DataChoices& choices_made, std::string& out) {
-  const model::Calibration& c = *form.model;
-  const std::vector<model::Work>& work = choices_made.work;
-  out += "predicted\n";
-  if (work.empty()) {
-    out += "  nothing is foreseen of this program\n";
-    return;
-  }
-  for (const model::Work& w : work) {
-    if (!w.is_kernel) {
-      out += fmt::format("  {:<12} not predicted\n", w.name);
-      continue;
-    }
-    const model::Cost cost = model::cost_of(w, c);
-    out += fmt::format("  {:<12} {:>10.2f} us, by {}: {:.0f} rows; memory {:.2f} us ({:.3f} MB), gathers {:.2f}, adds {:.2f}, "
-                       "instructions {:.2f}, launch {:.2f}\n",
-                       w.name, cost.ns * 1e-3, cost.bound, w.rows, cost.stream_ns * 1e-3, model::bytes_of(w) * 1e-6,
-                       cost.gather_ns * 1e-3, cost.add_ns * 1e-3, cost.issue_ns * 1e-3, cost.launch_ns * 1e-3);
-  }
-  out += fmt::format("  {:<12} {:>10.2f} us", "kernels", model::kernels_ns(work, c) * 1e-3);
-  for (const auto& [name, encode] : {std::pair{"plain", Encode::plain}, {"narrow", Encode::narrow}, {"packed", Encode::packed}}) {
-    if (encode == form.encode) continue;
-    SourceManager sources;
-    DataChoices choices;
-    const auto other = compiled_for(p, options, sources, &tables, encode, choices);
-    if (other) out += fmt::format("; --encode {} {:.2f}", name, model::kernels_ns(choices.work, c) * 1e-3);
-  }
-  out += "\ntransfer, where columns do not stay on the device\n";
-  for (size_t i = 0; i < choices_made.columns.size(); ++i) {
-    const DataChoices::Column& column = choices_made.columns[i];
-    const model::Transfer of = choices_made.transfer(i, c);
+// Where columns do not stay on the device: what each costs the bus, sent or read by kernels.
+std::string transfers_in_words(const DataChoices& choices, const model::Calibration& c) {
+  std::string out = "transfer, where columns do not stay on the device\n";
+  for (size_t i = 0; i < choices.columns.size(); ++i) {
+    const DataChoices::Column& column = choices.columns[i];
+    const model::Transfer of = choices.transfer(i, c);
     const std::string sent = fmt::format("sent {:.2f} us ({:.3f} MB)", of.sent_ns * 1e-3, of.sent_bytes * 1e-6),
                       read = column.is_read_whole ? "a step reads all of it"
                                                   : fmt::format("read by kernels {:.2f} us ({:.3f} MB)", of.read_ns * 1e-3, of.read_bytes * 1e-6);
-    const bool maps = choices_made.maps(i, c);
+    const bool maps = choices.maps(i, c);
     out += fmt::format("  {}{}: {}; {}\n", column.name.empty() ? "a column" : column.name, column.of_rows ? ", its rows" : "",
                        maps ? read : sent, maps ? sent : read);
   }
-  if (choices_made.columns.empty()) out += "  no columns of numbers\n";
+  if (choices.columns.empty()) out += "  no columns of numbers\n";
   if (c.of(model::Rate::host_mapped).empty())
     out += "  this calibration has no such reads: single sectors are taken to come at an eighth of the speed of copies\n";
+  return out;
+}
+
+// Of a run by ranges of rows, which sends all columns of numbers while kernels work; 0: there are none, or copies were not measured.
+double ranges_ns(const DataChoices& choices, const Weighed& all, const model::Calibration& c) {
+  if (c.of(model::Rate::host_pinned).empty()) return 0;
+  double sent = 0;
+  for (size_t i = 0; i < choices.columns.size(); ++i) sent += choices.transfer(i, c).sent_ns;
+  return sent > 0 ? std::max(sent, all.chosen.ns) : 0;
+}
+
+// What each kernel is predicted to take, and for each decision what else could be done, with what all kernels are predicted to take then.
+std::string costs_in_words(const DataChoices& choices, const Weighed& all, const model::Calibration& c) {
+  std::string text = "predicted\n";
+  if (choices.work.empty()) text += "  nothing is foreseen of this program\n";
+  for (const model::Work& w : choices.work) {
+    if (!w.is_kernel) {
+      text += fmt::format("  {:<12} not predicted\n", w.name);
+      continue;
+    }
+    const model::Cost cost = model::cost_of(w, c);
+    text += fmt::format("  {:<12} {:>10.2f} us, by {}: {:.0f} rows; memory {:.2f} us ({:.3f} MB), gathers {:.2f}, adds {:.2f}, "
+                        "instructions {:.2f}, launch {:.2f}\n",
+                        w.name, cost.ns * 1e-3, cost.bound, w.rows, cost.stream_ns * 1e-3, model::bytes_of(w) * 1e-6,
+                        cost.gather_ns * 1e-3, cost.add_ns * 1e-3, cost.issue_ns * 1e-3, cost.launch_ns * 1e-3);
+  }
+  text += fmt::format("  {:<12} {:>10.2f} us\ndecisions, and what all kernels are predicted to take\n", "kernels", all.chosen.ns * 1e-3);
+  for (const Decision& d : decisions()) {
+    const Way* way = all.chosen_way(d);
+    text += fmt::format("  {}, by {}: ", d.name, d.by);
+    text += all.differs(d) ? fmt::format("{}, {:.2f} us", way ? way->name : "some of each", all.chosen.ns * 1e-3) : "nothing hangs on it here";
+    for (const Weighed::Other& o : all.others)
+      if (o.decision == &d)
+        text += o.is_comparable ? fmt::format("; {}, {:.2f}", o.way->name, o.predicted.ns * 1e-3)
+                                : fmt::format("; {}, not predicted, since operators take part", o.way->name);
+    text += "\n";
+  }
+  if (const double ranges = ranges_ns(choices, all, c); ranges > 0)
+    text += fmt::format("  where columns lie, by whether they fit the device's memory: all on it, {:.2f} us; a range of rows after the other, {:.2f}\n",
+                        all.chosen.ns * 1e-3, ranges * 1e-3);
+  return text + transfers_in_words(choices, c);
+}
+
+// The same as a value of JSON. null: that is not predicted.
+std::string costs_as_json(const std::string& name, const DataChoices& choices, const Weighed& all, const model::Calibration& c) {
+  using Json = nlohmann::ordered_json;
+  Json out = {{"program", name}, {"kernels", Json::array()}, {"us", all.chosen.ns * 1e-3}, {"decisions", Json::array()}, {"transfers", Json::array()}};
+  for (const model::Work& w : choices.work) {
+    const model::Cost cost = model::cost_of(w, c);
+    out["kernels"].push_back(w.is_kernel ? Json{{"name", w.name}, {"us", cost.ns * 1e-3}, {"bound", std::string(cost.bound)}}
+                                         : Json{{"name", w.name}, {"us", nullptr}});
+  }
+  for (const Decision& d : decisions()) {
+    const Way* way = all.chosen_way(d);
+    Json of = {{"name", std::string(d.name)}, {"by", std::string(d.by)}, {"chosen", nullptr}, {"us", all.chosen.ns * 1e-3}, {"others", Json::array()}};
+    if (way && all.differs(d)) of["chosen"] = std::string(way->name);
+    for (const Weighed::Other& o : all.others)
+      if (o.decision == &d)
+        of["others"].push_back({{"name", std::string(o.way->name)}, {"us", o.is_comparable ? Json(o.predicted.ns * 1e-3) : Json()}});
+    out["decisions"].push_back(std::move(of));
+  }
+  if (const double ranges = ranges_ns(choices, all, c); ranges > 0)
+    out["decisions"].push_back({{"name", "where columns lie"},
+                                {"by", "whether they fit the device's memory"},
+                                {"chosen", "all on it"},
+                                {"us", all.chosen.ns * 1e-3},
+                                {"others", Json::array({Json{{"name", "a range of rows after the other"}, {"us", ranges * 1e-3}}})}});
+  for (size_t i = 0; i < choices.columns.size(); ++i) {
+    const DataChoices::Column& column = choices.columns[i];
+    const model::Transfer of = choices.transfer(i, c);
+    out["transfers"].push_back({{"column", column.name},
+                                {"rows", column.of_rows},
+                                {"chosen", choices.maps(i, c) ? "mapped" : "copied"},
+                                {"copied us", of.sent_ns * 1e-3},
+                                {"mapped us", column.is_read_whole ? Json() : Json(of.read_ns * 1e-3)}});
+  }
+  return out.dump(1, ' ', false, Json::error_handler_t::replace);
+}
+
+// A note in the graph.
+void add_note(const std::string& text, std::string& graph) {
+  std::string label;  // lines end on the left
+  for (char ch : text)
+    if (ch == '\n')
+      label += "\\l";
+    else
+      label += ch;
+  const size_t end = graph.rfind('}');
+  CHECK(end != graph.npos, "a graph does not end");
+  graph.insert(end, fmt::format("  decisions [shape=note, label=\"{}\"];\n", label));
 }
 
 }  // namespace
@@ -216,24 +256,40 @@ Result<std::string> explain_program(const NamedSource& p, const CompileOptions& 
       }
       DataChoices choices;
       SourceManager as_run;
-      auto run = compiled_for(p, options, as_run, columns ? &columns->tables() : nullptr, form.encode, choices);
+      EngineOptions engine;
+      engine.encode = form.encode;
+      auto run = compile_for(p, options, as_run, columns ? &columns->tables() : nullptr, engine, choices);
       if (run) {
         outline.not_unique = run->not_unique, outline.not_whole = run->not_whole;
         outline.not_folded = run->not_folded, outline.folds_apart = run->folds_apart;
       }
       auto text = outliner::explain(compiled->program, sources, outline, how, sink);
       if (text && run) {
-        if (form.named && !form.dot) out += p.name + "\n";
-        if (columns && !form.dot) {
-          out += columns->text() + "by these columns\n";
-          for (const std::vector<std::string>* lines : {&choices.again, &choices.kept})
-            for (const std::string& line : *lines) out += fmt::format("  {}\n", line);
-          if (choices.again.empty() && choices.kept.empty()) out += "  nothing\n";
+        std::optional<Weighed> weighed;
+        if (columns && form.model) {
+          auto all = weigh(choices, p, options, columns->tables(), engine, *form.model);
+          if (all)
+            weighed = *std::move(all);
+          else
+            done = all.error();
         }
-        if (columns && form.model && !form.dot)
-          explain_costs(p, options, columns->tables(), form, choices, out);
-        out += *text;
-        if (!form.dot) explain_fallbacks(*run, as_run, out);
+        const std::string costs = weighed && !form.json ? costs_in_words(choices, *weighed, *form.model) : "";
+        if (weighed && form.json) {
+          out = costs_as_json(p.name, choices, *weighed, *form.model);
+        } else if (form.dot) {
+          out += *text;
+          if (weighed) add_note(costs, out);
+        } else {
+          if (form.named) out += p.name + "\n";
+          if (columns) {
+            out += columns->text() + "by these columns\n";
+            for (const std::vector<std::string>* lines : {&choices.again, &choices.kept})
+              for (const std::string& line : *lines) out += fmt::format("  {}\n", line);
+            if (choices.again.empty() && choices.kept.empty()) out += "  nothing\n";
+          }
+          out += costs + *text;
+          explain_fallbacks(*run, as_run, out);
+        }
       } else {
         done = text ? run.error() : text.error();
       }

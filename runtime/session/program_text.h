@@ -18,6 +18,7 @@ namespace rndn::runtime {
 
 struct ExplainForm {
   bool dot = false, counts = false, named = false;  // named: the program's name above
+  bool json = false;  // with `model`: an object of JSON with what it says, and nothing else
   Encode encode = Encode::narrow;
   const model::Calibration* model = nullptr;  // of the device for which times are predicted; null: none are
 };

@@ -1,4 +1,4 @@
-// Elements that are collected before tables are asked (ptx/codegen/collect.cpp, runtime/run/selectivity.cpp): on the simulator programs give what the
+// Elements that are collected before tables are asked (ptx/codegen/collect.cpp, runtime/run/estimate.h): on the simulator programs give what the
 // reference interpreter gives, whatever share of rows conditions leave; fewer instructions run where few are left.
 // RNDN_RANDOM_SEEDS=N: so many random programs.
 #include <gtest/gtest.h>

@@ -12,6 +12,7 @@
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
+#include <map>
 #include <nlohmann/json.hpp>
 #include <set>
 #include <sstream>
@@ -1228,6 +1229,79 @@ TEST_F(Cli, BenchWritesItsTablesAndComparesWithEarlierOnes) {
   EXPECT_EQ(run("rndn bench tpch --tables nothing").exit_code, 2);
 }
 
+constexpr const char* calibration = RNDN_SOURCE_DIR "/docs/measurements/calibration-h200.json";
+
+// Nothing runs: what is predicted stands beside what the table says.
+TEST_F(Cli, PredictionsStandBesideWhatWasMeasured) {
+  const std::string bench = fmt::format("rndn bench ssb --device sim --arch sm_90 --scale 0.001 --queries 1.1,2.1 --model {} ", calibration);
+  write("then.tsv",
+        "# of then\ncommit\tmeasured ms\tquery\tscale\tbenchmark\nabc\t0.016\tq1.1\t0.001\tssb\nabc\t7\tq2.1\t0.1\tssb\nabc\t7\tq2.1\t0.001\ttpch\n");
+  Ran r = run(bench + "--measured then.tsv -o out");
+  ASSERT_EQ(r.exit_code, 0) << r.err;
+  EXPECT_EQ(r.out, read(path("out/model.tsv")));
+  std::map<std::string, std::vector<std::string>> rows;
+  std::istringstream lines(r.out);
+  for (std::string line; std::getline(lines, line);) {
+    if (line.starts_with('#')) continue;
+    std::vector<std::string> cells;
+    std::istringstream of(line);
+    for (std::string cell; std::getline(of, cell, '\t');) cells.push_back(cell);
+    ASSERT_EQ(cells.size(), 8u) << line;
+    rows[cells[2]] = cells;
+  }
+  ASSERT_EQ(rows.size(), 3u) << r.out;
+  EXPECT_EQ(rows["query"], (std::vector<std::string>{"benchmark", "scale", "query", "predicted ms", "measured ms", "error", "not predicted ms", "remark"}));
+  const std::vector<std::string>& known = rows["q1.1"];
+  EXPECT_EQ(known[4], "0.0160");
+  EXPECT_EQ(known[7], "-");
+  double predicted = 0;  // of the file that was written before
+  const auto json = nlohmann::json::parse(read(path("out/model.json")));
+  for (const auto& q : json["queries"])
+    if (q["query"] == "q1.1") predicted = q["kernels_ms"];
+  ASSERT_GT(predicted, 0.0);
+  EXPECT_EQ(known[3], fmt::format("{:.4f}", predicted));
+  EXPECT_EQ(known[5], fmt::format("{:+.1f} %", 100 * (0.016 - predicted) / 0.016));
+  EXPECT_EQ(rows["q2.1"][4], "0.0000") << "of another scale and another benchmark";
+  EXPECT_EQ(rows["q2.1"][5], "-");
+
+  const auto says = [&](const std::string& table, const std::string& what) {
+    write("damaged.tsv", table);
+    const Ran bad = run(bench + "--measured damaged.tsv -o again");
+    EXPECT_EQ(bad.exit_code, 1) << table;
+    EXPECT_THAT(bad.err, HasSubstr("damaged.tsv" + what));
+  };
+  const std::string head = "benchmark\tscale\tquery\tmeasured ms\n";
+  says(head + "ssb\t0.001\tq1.1\t-1\n", ":2: expected milliseconds above 0 as `measured ms`, found `-1`");
+  says(head + "ssb\t0.001\tq1.1\n", ":2: expected milliseconds above 0 as `measured ms`, found ``");
+  says("#\nbenchmark\tscale\tquery\n", ":2: expected a column `measured ms`, found none");
+  says(head + "ssb\t1\tq1.1\t1\n", ": expected rows of ssb at scale 0.001, found none");
+}
+
+// tools/bench-model, of two builds that are scripts.
+TEST_F(Cli, ErrorsOfManyPredictionsAreSummed) {
+  const std::string head = "benchmark\tscale\tquery\tpredicted ms\tmeasured ms\terror\tnot predicted ms\tremark\n";
+  const auto build = [&](const std::string& name, const std::string& rows) {
+    write(name + ".rows", "# facts\n" + head + rows);
+    write(name, fmt::format("#!/bin/sh\ncat {}\n", path(name + ".rows")));
+    fs::permissions(path(name), fs::perms::owner_all);
+  };
+  build("one", "ssb\t1\ta\t2.0000\t1.0000\t-100.0 %\t0\t-\nssb\t1\tb\t0.5000\t1.0000\t+50.0 %\t0\t-\nssb\t1\tc\t1.0000\t1.0000\t+0.0 %\t0\t-\n");
+  build("two", "ssb\t1\ta\t0.8000\t1.0000\t+20.0 %\t0\t-\nssb\t1\tb\t1.1000\t1.0000\t-10.0 %\t0\t-\nssb\t1\tc\t1.0000\t1.0000\t-\t0\t`main_1` was not foreseen\n");
+  write("measured.tsv", "benchmark\tscale\tquery\tmeasured ms\tcommit\nssb\t1\ta\t1\tx\nssb\t1\tb\t1\tx\nssb\t1\tc\t1\tx\nssb\t1\td\t1\tx\n");
+  const Ran r = run(fmt::format(RNDN_SOURCE_DIR "/tools/bench-model --measured measured.tsv --calibration none --of one={} --of two={} -o out.tsv",
+                                path("one"), path("two")));
+  ASSERT_EQ(r.exit_code, 0) << r.err;
+  const std::string out = read(path("out.tsv"));
+  EXPECT_THAT(out, HasSubstr("\nssb\t1\ta\t1\tx\t2.0000\t-100.0 %\t0.8000\t+20.0 %\t-\n"));
+  EXPECT_THAT(out, HasSubstr("\nssb\t1\tc\t1\tx\t1.0000\t-\t1.0000\t-\ttwo: `main_1` was not foreseen\n"));
+  EXPECT_THAT(out, HasSubstr("\nssb\t1\td\t1\tx\t-\t-\t-\t-\tone: no such query\n"));
+  // Of a and b alone: twice and half of it; 1.25 times less and 1.1 times more.
+  EXPECT_THAT(out, HasSubstr("\n# all one: 2 count; larger over smaller, geometric mean 2.00; sizes of errors: median 75 %, largest 100 % (ssb 1 a); "
+                             "within 10 %: 0, within 25 %: 0, within 50 %: 1\n"));
+  EXPECT_THAT(out, HasSubstr("\n# all two: 2 count; larger over smaller, geometric mean 1.17; sizes of errors: median 15 %, largest 20 % (ssb 1 a); "
+                             "within 10 %: 1, within 25 %: 2, within 50 %: 2\n"));
+}
+
 // Each writes its table twice, of the wanted figures, and ends by what it has found.
 TEST_F(Cli, PredictsKernelsBeforeItMeasuresThem) {
   Ran r = run("rndn devices --calibrate --device sim -o cal.json");
@@ -1245,16 +1319,31 @@ TEST_F(Cli, PredictsKernelsBeforeItMeasuresThem) {
     EXPECT_TRUE(kernel.contains(key)) << key;
   const std::string table = read(path("out/model.tsv"));
   EXPECT_EQ(table, r.out);
-  EXPECT_THAT(table, HasSubstr("\nquery\tpredicted ms\tmeasured ms\terror\tnot predicted ms\tremark\nq1.1\t"));
-  EXPECT_THAT(table, HasSubstr("\nmedian of sizes\t"));
+  EXPECT_THAT(table, HasSubstr("\nbenchmark\tscale\tquery\tpredicted ms\tmeasured ms\terror\tnot predicted ms\tremark\nssb\t0.001\tq1.1\t"));
   EXPECT_LT(fs::last_write_time(path("out/model.json")), fs::last_write_time(path("out/model.tsv")));
 
   r = run("rndn explain " RNDN_SOURCE_DIR "/tpch/queries/q06.hir --data tpch:0.001 --model cal.json");
   ASSERT_EQ(r.exit_code, 0) << r.err;
   EXPECT_THAT(r.out, HasSubstr("predicted\n  main_1 "));
   EXPECT_THAT(r.out, HasSubstr(", by "));
-  EXPECT_THAT(r.out, HasSubstr("; --encode plain "));
-  EXPECT_THAT(r.out, HasSubstr("; --encode packed "));
+  EXPECT_THAT(r.out, HasSubstr("\n  tables of rows by key, by the keys' bounds and how many rows there may be: nothing hangs on it here\n"));
+  const auto decisions = nlohmann::json::parse(run("rndn explain " RNDN_SOURCE_DIR "/tpch/queries/q06.hir --data tpch:0.001 --json --model cal.json").out);
+  const auto& lie = decisions[0]["decisions"][0];
+  EXPECT_EQ(lie["name"], "how columns lie");
+  EXPECT_EQ(lie["chosen"], "as types have them") << "of few rows that is in few bytes, too";
+  ASSERT_EQ(lie["others"].size(), 1u) << lie;
+  EXPECT_EQ(lie["others"][0]["name"], "in bits");
+  EXPECT_THAT(r.out, HasSubstr(fmt::format("\n  how columns lie, by --encode: as types have them, {:.2f} us; in bits, {:.2f}\n", lie["us"].get<double>(),
+                                           lie["others"][0]["us"].get<double>())));
+  const auto& where = decisions[0]["decisions"].back();
+  EXPECT_EQ(where["name"], "where columns lie");
+  ASSERT_EQ(where["others"].size(), 1u) << where;
+  EXPECT_GE(where["others"][0]["us"], where["us"]);
+  for (const auto& column : decisions[0]["transfers"]) EXPECT_TRUE(column["chosen"] == "copied" || !column["mapped us"].is_null()) << column;
+  r = run("rndn explain " RNDN_SOURCE_DIR "/tpch/queries/q06.hir --data tpch:0.001 --dot --model cal.json");
+  ASSERT_EQ(r.exit_code, 0) << r.err;
+  EXPECT_THAT(r.out, HasSubstr("  decisions [shape=note, label=\"predicted\\l"));
+  EXPECT_THAT(r.out, HasSubstr("; in bits, "));
 
   write("damaged.json", "{\n \"form\": ");
   for (const std::string& command : {bench + "-o out", std::string("rndn explain " RNDN_SOURCE_DIR "/tpch/queries/q06.hir --data tpch:0.001")}) {

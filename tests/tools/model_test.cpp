@@ -12,6 +12,7 @@
 #include "runtime/device/forwarding_device.h"
 #include "runtime/engine.h"
 #include "runtime/model/cost.h"
+#include "runtime/session/decisions.h"
 #include "runtime/simulator/simulator_device.h"
 #include "tools/model/model.h"
 #include "tools/rndn.h"
@@ -34,7 +35,7 @@ Calibration made_up() {
   set(Rate::launch, {{0, 2000}});
   set(Rate::graph_node, {{0, 1000}});
   set(Rate::wait, {{0, 7000}});
-  for (Rate r : {Rate::gather_1, Rate::gather_4, Rate::gather_8}) set(r, {{1e4, 1e12}, {1e8, 1e10}});
+  for (Rate r : {Rate::gather_1, Rate::gather_4, Rate::gather_8}) set(r, {{1e4, 1e13}, {1e8, 1e11}});
   set(Rate::add_global, {{1, 1e9}, {1e4, 1e11}});
   set(Rate::add_shared, {{1, 1e10}, {1e4, 1e12}});
   set(Rate::host_pinned, {{0, 5e10}});
@@ -105,18 +106,27 @@ TEST(Model, TimesByHand) {
   EXPECT_NEAR(cost_of(w, c).stream_ns, (1000 + 250000) / 2.0, 1);
   w.streams = {{500'000'000, 32, 1}};
   EXPECT_DOUBLE_EQ(cost_of(w, c).stream_ns, 500000);  // beyond the last point, at its bandwidth
-  w.gathers = {{1e6, 1e6, 4}};                        // half of the way of the logarithms: 1e11 a second
+  w.gathers = {{1e6, 1e6, 4}};                        // half of the way of the logarithms: 1e12 a second
   w.adds = {{1e5, 100, false}, {1e5, 100, true}};     // 1e10 and 1e11 a second
   w.instructions = 4e8;
   cost = cost_of(w, c);
-  EXPECT_NEAR(cost.gather_ns, 10000, 1e-6);
+  EXPECT_NEAR(cost.gather_ns, 1000, 1e-6);
   EXPECT_NEAR(cost.add_ns, 10000 + 1000, 1e-6);
   EXPECT_DOUBLE_EQ(cost.issue_ns, 40000);
   EXPECT_EQ(cost.bound, "memory");
-  EXPECT_NEAR(cost.ns, 500000 + 0.15 * (10000 + 11000 + 40000) + 2000, 1e-6);
+  EXPECT_NEAR(cost.ns, 500000 + 0.15 * (11000 + 40000) + 2000, 1e-6);
   w.instructions = 4e10;
   EXPECT_EQ(cost_of(w, c).bound, "instructions");
-  EXPECT_NEAR(cost_of(w, c).ns, 4e6 + 0.15 * (10000 + 11000 + 500000) + 2000, 1e-6);
+  EXPECT_NEAR(cost_of(w, c).ns, 4e6 + 0.15 * (11000 + 500000) + 2000, 1e-6);
+  // What is read in order and at computed places comes through one cache: neither alone takes as long as both.
+  const double rate = c.value(Rate::gather_4, 4 << 20);
+  Work both_ways{.name = "both", .rows = 1e8, .streams = {{250'000'000, 32, 1}}, .gathers = {{1e8, 4 << 20, 4}}};
+  cost = cost_of(both_ways, c);
+  EXPECT_EQ(cost.bound, "second cache");
+  EXPECT_NEAR(cost.ns, (1e9 / 32 + 1e8) / rate * 1e9 + 2000, 1e-3);
+  EXPECT_GT(cost.ns - 2000, std::max(cost.stream_ns, cost.gather_ns));
+  both_ways.gathers = {{1e8, 1e4, 4}};  // a table in the first cache: a twentieth of them comes from the second
+  EXPECT_EQ(cost_of(both_ways, c).bound, "memory");
   const Work operator_of_the_library{.name = "sort", .is_kernel = false, .rows = 1e9};
   const Work both[] = {operator_of_the_library, w};
   EXPECT_DOUBLE_EQ(kernels_ns(both, c), cost_of(w, c).ns);
@@ -325,6 +335,25 @@ TEST(Model, WorkOfQueriesIsWhatTheSimulatorCounts) {
   EXPECT_GT(bytes.size(), 38u) << "of many rows";
   EXPECT_LT(median(bytes), 0.2) << "13 % off";
   EXPECT_LT(median(instructions), 0.5) << "a third off";
+}
+
+TEST(Model, RegretIsTheChosenOverTheBest) {
+  const std::span<const runtime::Decision> all = runtime::decisions();
+  ASSERT_GT(all.size(), 1u);
+  runtime::Weighed w;
+  w.chosen.ns = 120;
+  EXPECT_DOUBLE_EQ(w.regret(all[0]), 1) << "there is nothing else";
+  EXPECT_FALSE(w.differs(all[0]));
+  w.others.push_back({&all[0], &all[0].ways[0], {.ns = 150}});
+  EXPECT_DOUBLE_EQ(w.regret(all[0]), 1);
+  EXPECT_TRUE(w.differs(all[0]));
+  EXPECT_EQ(w.chosen_way(all[0]), &all[0].ways[1]) << "the first that does the same";
+  w.others.push_back({&all[0], &all[0].ways[1], {.ns = 100}});
+  EXPECT_DOUBLE_EQ(w.regret(all[0]), 1.2);
+  EXPECT_DOUBLE_EQ(w.regret(all[1]), 1) << "of another decision";
+  for (const runtime::Way& way : all[1].ways) w.others.push_back({&all[1], &way, {.ns = 10}, false});
+  EXPECT_DOUBLE_EQ(w.regret(all[1]), 1) << "of other operators";
+  EXPECT_EQ(w.chosen_way(all[1]), nullptr) << "what was chosen is none of them all through";
 }
 
 }  // namespace

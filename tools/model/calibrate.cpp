@@ -1,10 +1,11 @@
 // What a device does in how much time: a kernel for each row of runtime/model/calibration.h, all written by one function
 // and assembled by our assembler. Of each, a launch that does not count, then seven, of which the highest and the lowest
-// are dropped. Short ones are launched several times between two marks. From the time of a kernel that of an empty one is
-// taken, but no more than 19 parts of 20.
+// are dropped. A kernel is timed between two marks, as runs that report times do it, and from that is taken what an empty one
+// takes there. Short ones are nodes of a graph, one behind the other, since the host starts launches more slowly than the
+// device ends such kernels: from their time that of an empty node is taken. Of neither more than 19 parts of 20 are.
 //
-// `overlap` is fitted on kernels that do two of the works at once: the least squares of (time - the longer work alone) over
-// the shorter one alone.
+// `overlap` is fitted on kernels that read and do another work at once: the least squares of (time - the longer work alone)
+// over the shorter one alone. Not on gathers, which meet the reads in the second cache (runtime/model/cost.h).
 #include <algorithm>
 #include <array>
 #include <bit>
@@ -46,7 +47,7 @@ struct Parts {
 struct Sizes {
   std::vector<uint64_t> bytes, tables;
   uint64_t elements, adds, packed, host;
-  uint32_t queued;  // empty kernels between two marks
+  uint32_t queued;  // kernels of a graph, at most
   uint32_t rounds;  // that count
 };
 const Sizes on_gpu = {{1 << 16, 1 << 18, 1 << 20, 1 << 22, 1 << 24, 1 << 26, 1 << 28, 1 << 30},
@@ -192,9 +193,11 @@ class Bench {
     RETURN_IF_ERROR(device.fill(bench->from_, 0, bytes));
     RETURN_IF_ERROR(device.fill(bench->to_, 0, bytes));
     ASSIGN_OR_RETURN(const Kernel empty, bench->kernel({}));
-    ASSIGN_OR_RETURN(const Spread launch, bench->time(empty, {.elements = 0}, s.queued));
-    bench->launch_ns_ = launch.median;
+    ASSIGN_OR_RETURN(const Spread launch, bench->time(empty, {.elements = 0}));
+    ASSIGN_OR_RETURN(const Spread node, bench->time_as_node(empty, {.elements = 0}, s.queued));
+    bench->launch_ns_ = launch.median, bench->node_ns_ = node.median;
     bench->add(Rate::launch, 0, launch);
+    bench->add(Rate::graph_node, 0, node);
     bench->empty_ = empty;
     return bench;
   }
@@ -205,7 +208,7 @@ class Bench {
   }
 
   Result<void> measure() {
-    RETURN_IF_ERROR(launches());
+    RETURN_IF_ERROR(waits());
     RETURN_IF_ERROR(bandwidth());
     RETURN_IF_ERROR(gathers());
     RETURN_IF_ERROR(adds());
@@ -269,16 +272,28 @@ class Bench {
     }
     return spread_of(std::move(ns));
   }
-  Result<Spread> time(const Kernel& k, const Arguments& a, uint32_t times) {
-    return time_of(times, [&] { return launch(k, a); });
+  Result<Spread> time(const Kernel& k, const Arguments& a) {
+    return time_of(1, [&] { return launch(k, a); });
+  }
+  // In a graph of so many.
+  Result<Spread> time_as_node(const Kernel& k, const Arguments& a, uint32_t nodes) {
+    RETURN_IF_ERROR(device_.begin_graph());
+    for (uint32_t n = 0; n < nodes; ++n) RETURN_IF_ERROR(launch(k, a));
+    ASSIGN_OR_RETURN(const device::GraphHandle graph, device_.end_graph());
+    ASSIGN_OR_RETURN(Spread node, time_of(1, [&] { return device_.launch_graph(graph); }));
+    RETURN_IF_ERROR(device_.free_graph(graph));
+    for (double* ns : {&node.median, &node.low, &node.high}) *ns /= nodes;
+    return node;
   }
   // Without an empty kernel's.
   Result<Spread> work_time(const Kernel& k, const Arguments& a) {
-    ASSIGN_OR_RETURN(Spread s, time(k, a, 1));
+    ASSIGN_OR_RETURN(Spread s, time(k, a));
+    double empty = launch_ns_;
     if (const double often = 20 * launch_ns_ / s.median; often > 2) {
-      ASSIGN_OR_RETURN(s, time(k, a, std::min<uint32_t>(sizes.queued, static_cast<uint32_t>(often))));
+      ASSIGN_OR_RETURN(s, time_as_node(k, a, std::min<uint32_t>(sizes.queued, static_cast<uint32_t>(often))));
+      empty = node_ns_;
     }
-    for (double* ns : {&s.median, &s.low, &s.high}) *ns = std::max(*ns - launch_ns_, least_share * *ns);
+    for (double* ns : {&s.median, &s.low, &s.high}) *ns = std::max(*ns - empty, least_share * *ns);
     return s;
   }
 
@@ -288,14 +303,7 @@ class Bench {
     result.of(rate).push_back({at, amount / ns.median * 1e9, amount / ns.high * 1e9, amount / ns.low * 1e9});
   }
 
-  Result<void> launches() {
-    RETURN_IF_ERROR(device_.begin_graph());
-    for (uint32_t k = 0; k < sizes.queued; ++k) RETURN_IF_ERROR(launch(empty_, {}));
-    ASSIGN_OR_RETURN(const device::GraphHandle graph, device_.end_graph());
-    ASSIGN_OR_RETURN(Spread node, time_of(1, [&] { return device_.launch_graph(graph); }));
-    RETURN_IF_ERROR(device_.free_graph(graph));
-    for (double* ns : {&node.median, &node.low, &node.high}) *ns /= sizes.queued;
-    add(Rate::graph_node, 0, node);
+  Result<void> waits() {
     std::vector<double> waits;
     for (uint32_t round = 0; round <= sizes.rounds; ++round) {
       RETURN_IF_ERROR(device_.synchronize());
@@ -401,9 +409,7 @@ class Bench {
       Parts other;
       uint64_t places;
     };
-    const uint64_t near = sizes.tables[sizes.tables.size() / 2], far = sizes.tables.back();
-    const Pair pairs[] = {{{.gathers = 4}, near / 4},      {{.gathers = 4}, far / 4}, {{.adds = Parts::shared}, 64},
-                          {{.adds = Parts::global}, 4096}, {{.instructions = 64}, 1}, {{.instructions = 256}, 1}};
+    const Pair pairs[] = {{{.adds = Parts::shared}, 64}, {{.adds = Parts::global}, 4096}, {{.instructions = 64}, 1}, {{.instructions = 256}, 1}};
     ASSIGN_OR_RETURN(const Kernel reading, kernel({.reads = true}));
     const uint64_t n = std::min(sizes.elements, sizes.bytes.back() / 8);
     ASSIGN_OR_RETURN(const Spread read, work_time(reading, {.elements = n}));
@@ -430,7 +436,7 @@ class Bench {
   Address from_ = 0, to_ = 0;
   std::vector<device::ModuleHandle> modules_;
   Kernel empty_;
-  double launch_ns_ = 0;
+  double launch_ns_ = 0, node_ns_ = 0;
 };
 
 }  // namespace

@@ -3,13 +3,15 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdlib>
+#include <nlohmann/json.hpp>
 
-#include "libraries/base/report/json.h"
 #include "libraries/base/system/files.h"
 #include "tools/model/model.h"
 
 namespace rndn::tools {
 namespace {
+
+using Json = nlohmann::ordered_json;
 
 double predicted_ms(const Predicted& p, const model::Calibration& c) { return model::kernels_ns(p.work, c) * 1e-6; }
 
@@ -22,24 +24,30 @@ std::string line_of(const Samples::Facts& facts) {
   return out + "\n";
 }
 
-// What a kernel does, an array for each kind.
-std::string parts_of(const model::Work& w) {
-  std::string out = "\"streams\": [", comma;
-  for (const model::Work::Stream& s : w.streams) {
-    out += fmt::format("{}{{\"rows\": {}, \"bits\": {}, \"alive\": {}}}", comma, s.rows, s.bits, s.alive);
-    comma = ", ";
-  }
-  out += "], \"gathers\": [", comma.clear();
-  for (const model::Work::Gather& g : w.gathers) {
-    out += fmt::format("{}{{\"count\": {}, \"table_bytes\": {}, \"bytes\": {}}}", comma, g.count, g.table_bytes, g.bytes);
-    comma = ", ";
-  }
-  out += "], \"adds\": [", comma.clear();
-  for (const model::Work::Add& a : w.adds) {
-    out += fmt::format("{}{{\"count\": {}, \"places\": {}, \"shared\": {}}}", comma, a.count, a.places, a.is_shared);
-    comma = ", ";
-  }
-  return out + "]";
+// What a kernel does and what that is predicted to take.
+Json json_of(const model::Work& w, const model::Calibration& c) {
+  if (!w.is_kernel) return {{"name", w.name}, {"ns", nullptr}};
+  const model::Cost cost = model::cost_of(w, c);
+  Json out = {{"name", w.name},
+              {"ns", cost.ns},
+              {"bound", std::string(cost.bound)},
+              {"rows", w.rows},
+              {"bytes", model::bytes_of(w)},
+              {"instructions", w.instructions},
+              {"memory_ns", cost.stream_ns},
+              {"gathers_ns", cost.gather_ns},
+              {"adds_ns", cost.add_ns},
+              {"instructions_ns", cost.issue_ns},
+              {"launch_ns", cost.launch_ns},
+              {"streams", Json::array()},
+              {"gathers", Json::array()},
+              {"adds", Json::array()}};
+  for (const model::Work::Stream& s : w.streams) out["streams"].push_back({{"rows", s.rows}, {"bits", s.bits}, {"alive", s.alive}});
+  for (const model::Work::Gather& g : w.gathers)
+    out["gathers"].push_back({{"count", g.count}, {"table_bytes", g.table_bytes}, {"bytes", g.bytes}});
+  for (const model::Work::Add& a : w.adds)
+    out["adds"].push_back({{"count", a.count}, {"places", a.places}, {"shared", a.is_shared}});
+  return out;
 }
 
 }  // namespace
@@ -88,70 +96,31 @@ Result<std::map<std::string, double>> read_measured(const std::string& path, con
   return out;
 }
 
-double error_of(const Predicted& p, const model::Calibration& c) {
-  return p.kernels.median > 0 ? (p.kernels.median - predicted_ms(p, c)) / p.kernels.median : 0;
-}
-
 std::string predictions_json(std::span<const Predicted> queries, const model::Calibration& c,
                              const Samples::Facts& facts) {
-  std::string out = "{\n \"facts\": {", separator = "\n  ";
-  for (const auto& [name, value] : facts) {
-    out += separator + json_string(name) + ": " + json_string(value);
-    separator = ",\n  ";
-  }
-  out += "},\n \"queries\": [";
-  separator = "\n  ";
+  Json out = {{"facts", Json::object()}, {"queries", Json::array()}};
+  for (const auto& [name, value] : facts) out["facts"][name] = value;
   for (const Predicted& p : queries) {
-    out += separator + fmt::format("{{\"query\": {}, \"kernels_ms\": {}, \"run_ms\": {}, \"kernels\": [",
-                                   json_string(p.query), predicted_ms(p, c), model::run_ns(p.work, c) * 1e-6);
-    separator = ",\n  ";
-    std::string comma;
-    for (const model::Work& w : p.work) {
-      if (w.is_kernel) {
-        const model::Cost cost = model::cost_of(w, c);
-        out += fmt::format(
-            "{}\n   {{\"name\": {}, \"ns\": {}, \"bound\": {}, \"rows\": {}, \"bytes\": {}, \"instructions\": {}, "
-            "\"memory_ns\": {}, \"gathers_ns\": {}, \"adds_ns\": {}, \"instructions_ns\": {}, \"launch_ns\": {}, {}}}",
-            comma, json_string(w.name), cost.ns, json_string(cost.bound), w.rows, model::bytes_of(w), w.instructions,
-            cost.stream_ns, cost.gather_ns, cost.add_ns, cost.issue_ns, cost.launch_ns, parts_of(w));
-      } else {
-        out += fmt::format("{}\n   {{\"name\": {}, \"ns\": null}}", comma, json_string(w.name));
-      }
-      comma = ",";
-    }
-    out += "]}";
+    Json kernels = Json::array();
+    for (const model::Work& w : p.work) kernels.push_back(json_of(w, c));
+    out["queries"].push_back({{"query", p.query},
+                              {"kernels_ms", predicted_ms(p, c)},
+                              {"run_ms", model::run_ns(p.work, c) * 1e-6},
+                              {"kernels", std::move(kernels)}});
   }
-  return out + "]\n}\n";
+  return out.dump(1, ' ', false, Json::error_handler_t::replace) + "\n";
 }
 
-std::string errors_tsv(std::span<const Predicted> queries, const model::Calibration& c, const Samples::Facts& facts) {
-  std::string out = line_of(facts) + "query\tpredicted ms\tmeasured ms\terror\tnot predicted ms\tremark\n";
-  std::vector<std::pair<double, std::string>> sizes;
-  double logs = 0;
+std::string errors_tsv(const std::string& benchmark, const std::string& scale, std::span<const Predicted> queries,
+                       const model::Calibration& c, const Samples::Facts& facts) {
+  std::string out = line_of(facts) + "benchmark\tscale\tquery\tpredicted ms\tmeasured ms\terror\tnot predicted ms\tremark\n";
   for (const Predicted& p : queries) {
-    const bool counts = p.why_not.empty() && p.kernels.count > 0 && p.kernels.median > 0;
-    const double error = error_of(p, c);
-    if (counts) {
-      sizes.emplace_back(std::abs(error), p.query);
-      logs += std::abs(std::log(predicted_ms(p, c) / p.kernels.median));
-    }
-    out += fmt::format("{}\t{:.4f}\t{:.4f}\t{}\t{:.4f}\t{}\n", p.query, predicted_ms(p, c), p.kernels.median,
-                       counts ? fmt::format("{:+.1f} %", error * 100) : "-", p.others.median,
+    const double predicted = predicted_ms(p, c), measured = p.kernels.median;
+    const bool counts = p.why_not.empty() && p.kernels.count > 0 && measured > 0;
+    out += fmt::format("{}\t{}\t{}\t{:.4f}\t{:.4f}\t{}\t{:.4f}\t{}\n", benchmark, scale, p.query, predicted, measured,
+                       counts ? fmt::format("{:+.1f} %", 100 * (measured - predicted) / measured) : "-", p.others.median,
                        p.why_not.empty() ? "-" : p.why_not);
   }
-  if (sizes.empty()) return out;
-  std::sort(sizes.begin(), sizes.end());
-  const size_t n = sizes.size();
-  const double median = (sizes[(n - 1) / 2].first + sizes[n / 2].first) / 2;
-  const auto within = [&](double most) {
-    return std::count_if(sizes.begin(), sizes.end(), [&](const auto& size) { return size.first <= most; });
-  };
-  out += fmt::format("geometric mean\t\t\t{:.2f}\t\tof the larger over the smaller, {} of {}\n",
-                     std::exp(logs / static_cast<double>(n)), n, queries.size());
-  out += fmt::format("median of sizes\t\t\t{:.1f} %\t\t\nlargest\t\t\t{:.1f} %\t\t{}\n", median * 100,
-                     sizes.back().first * 100, sizes.back().second);
-  for (const double most : {0.1, 0.25, 0.5})
-    out += fmt::format("within {:.0f} %\t\t\t{} of {}\t\t\n", most * 100, within(most), n);
   return out;
 }
 

@@ -27,13 +27,12 @@ struct Predicted {
   Spread kernels, others;
   std::string why_not;  // it was compiled again in the run: for other kernels than these; empty: it was not
 };
-// Measured less predicted, as a share of what was measured.
-double error_of(const Predicted& p, const model::Calibration& c);
 // Before the first launch, with each kernel's parts.
 std::string predictions_json(std::span<const Predicted> queries, const model::Calibration& c,
                              const Samples::Facts& facts);
-// Query, predicted, measured, error; then of those that count the geometric mean of the larger over the smaller, the median
-// of the errors' sizes, the largest, and how many are within 10, 25 and 50 %.
-std::string errors_tsv(std::span<const Predicted> queries, const model::Calibration& c, const Samples::Facts& facts);
+// Per query predicted, measured, and measured less predicted as a share of what was measured; -: the remark says why it does not count. What many
+// rows say together is tools/bench-model's.
+std::string errors_tsv(const std::string& benchmark, const std::string& scale, std::span<const Predicted> queries,
+                       const model::Calibration& c, const Samples::Facts& facts);
 
 }  // namespace rndn::tools

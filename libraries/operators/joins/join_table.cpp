@@ -26,15 +26,6 @@ constexpr ptx::Access read_only{.cache = ptx::Cache::nc};
 constexpr uint32_t least_per_row_log2 = 3, most_per_row_log2 = 6, cached_filter_log2 = 19;
 constexpr uint32_t least_filter_log2 = 10, most_filter_log2 = 31;
 
-// log2 of the bits that the filter of a table may have: for as many rows as it is made for, and no more than there are keys, 0: any number.
-uint32_t filter_bits_log2(uint64_t capacity, uint64_t keys) {
-  const auto log2 = [](uint64_t n) { return n ? static_cast<uint32_t>(std::bit_width(n - 1)) : 0; };
-  const uint32_t rows = log2(capacity / least_absent);
-  uint32_t bits = std::max(rows + least_per_row_log2, std::min(rows + most_per_row_log2, cached_filter_log2));
-  if (keys) bits = std::min(bits, log2(keys));
-  return std::clamp(bits, least_filter_log2, most_filter_log2);
-}
-
 uint32_t build_clear(ptx::Module& module, std::string_view name) {
   KernelBuilder b(module, name);
   b.set_block_size(block_threads);
@@ -252,7 +243,7 @@ Result<JoinTable> build_join(Library& library, const JoinShape& shape, const Key
   const uint64_t slot_bytes = direct ? 4 : 8;
   const uint64_t fixed = (control_bytes + word_count * 8 + 255) / 256 * 256;
   const uint64_t slots = (table.slot_capacity * slot_bytes + 255) / 256 * 256;
-  const uint32_t filter_log2 = filters ? filter_bits_log2(left.capacity, direct ? layout.range : 0) : 0;
+  const uint32_t filter_log2 = filters ? filter_bits_log2(left.capacity / least_absent, direct ? layout.range : 0) : 0;
   const uint64_t filter_bytes = filters ? ((uint64_t{1} << filter_log2) / 8 + 255) / 256 * 256 : 0;
   CHECK(!filters || fixed == lookup::filter_words, "a filter does not stand behind the control memory");
   ASSIGN_OR_RETURN(table.control, memory.temporary(fixed + filter_bytes + slots));
@@ -281,18 +272,27 @@ Result<JoinTable> build_join(Library& library, const JoinShape& shape, const Key
   return table;
 }
 
+// As a kernel has it that clears one (build_clear), whose rows are counted there.
+uint32_t filter_bits_log2(uint64_t rows, uint64_t keys) {
+  const auto log2 = [](uint64_t n) { return n ? static_cast<uint32_t>(std::bit_width(n - 1)) : 0; };
+  uint32_t bits = std::max(log2(rows) + least_per_row_log2, std::min(log2(rows) + most_per_row_log2, cached_filter_log2));
+  if (keys) bits = std::min(bits, log2(keys));
+  return std::clamp(bits, least_filter_log2, most_filter_log2);
+}
+
 uint64_t most_direct_slots(uint64_t rows) {
   return std::min<uint64_t>(std::max<uint64_t>(8 * rows, 1 << 16), UINT32_MAX);
 }
 
 Result<Lookup> lookup_table(Library& library, std::span<const Vector> columns, Address duplicates, bool filters,
-                            Memory& memory) {
+                            bool hashed, Memory& memory) {
   ASSIGN_OR_RETURN(const Side left, make_side({columns.begin(), columns.end()}));
   KeyLayout layout = layout_keys(columns);
   if (columns.size() > lookup::most_shifted)
     layout.shape.form = KeyForm::hashed, layout.range = 0;
   else if (layout.shape.form == KeyForm::hashed)
     return Lookup{};
+  if (hashed) layout.range = 0;
   // Kernels that ask compute keys in 64 bits, whatever the type: a contribution is the distance from the type's least number.
   for (size_t c = 0; c < columns.size(); ++c) {
     if (layout.shape.columns[c].rebased || is_wide(columns[c].type)) continue;
