@@ -441,6 +441,19 @@ Result<void> Run::allocate_result(const Step& s, size_t i, Item& made) {
   return {};
 }
 
+namespace {
+// Does the kernel look at elements of the variable, other than to start a result as a copy of them?
+bool is_read(const hir::Function& kernel, hir::VariableId v) {
+  for (const hir::Expression& e : kernel.expressions) {
+    if (e.kind == hir::Expression::cast) continue;
+    const bool starts = e.kind == hir::Expression::call && e.callee.kind == hir::FunctionRef::builtin && e.callee.builtin_id == hir::Builtin::index_a;
+    for (size_t k = starts ? 1 : 0; k < e.operands.size(); ++k)
+      if (e.operands[k].kind == hir::Operand::variable && e.operands[k].variable_id() == v) return true;
+  }
+  return false;
+}
+}  // namespace
+
 // A result that starts as a copy of an input: its buffer itself when nobody else needs it.
 Result<ItemPtr> Run::copy_input(const Step& s, size_t i, uint32_t parameter, const ItemPtr& input, bool sole) {
   const bool last = std::find(s.last_uses.begin(), s.last_uses.end(), s.inputs[parameter]) != s.last_uses.end() &&
@@ -575,7 +588,8 @@ Result<void> Run::launch(const Step& s) {
       const ItemPtr input = inputs[static_cast<size_t>(start)];
       inputs[static_cast<size_t>(start)] = nullptr;  // not an owner while they are counted
       // Owners otherwise: the slot, the inputs as given, and `input`.
-      const bool own = input == given[static_cast<size_t>(start)] && input.use_count() <= 3;
+      const bool own = input == given[static_cast<size_t>(start)] && input.use_count() <= 3 &&
+                       !is_read(f, f.parameters[static_cast<size_t>(start)]);
       auto made = copy_input(s, i, static_cast<uint32_t>(start), input, own);
       inputs[static_cast<size_t>(start)] = input;
       ASSIGN_OR_RETURN(outputs[i], std::move(made));

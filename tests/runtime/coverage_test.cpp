@@ -448,6 +448,9 @@ void selection(std::vector<Case>& out) {
                      fmt::format("$r:? = @index_a({}, {}, {});", x, column(p, 'p'), literal_of(t)),
                      {"r"}});
     }
+    // What nothing reads behind it, but the same kernel.
+    out.push_back(
+        {Builtin::index_a, {t}, fmt::format("$x:? = @reverse({}); $r:? = @index_a($x, i64_q, $x);", x), {"r"}});
     for (BasicType u : all_types()) {
       out.push_back({Builtin::index_a,
                      {t, BasicType::i64, u},
