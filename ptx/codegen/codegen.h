@@ -149,10 +149,9 @@ struct KernelCode {
     std::optional<int64_t> join;    // its number (outliner::Outlined::joins); none: membership
     bool once = false;              // it relies on it that no key repeats
     bool masked = false;            // among all rows, of which a mask says which count
-    // Kernel parameters that are read at its rows and nowhere else, the mask among them: the rows serve for nothing else, so that other numbers may
-    // stand for them by which these are read. None: they do.
+    // Kernel parameters that are read at its rows and nowhere else: the rows serve for nothing else, so that other numbers may stand for them by which
+    // these are read. None: they do, or a mask says which count.
     std::optional<std::vector<uint32_t>> fields;
-    std::optional<uint32_t> mask;  // which of them it is
   };
   std::vector<Lookup> lookups;
   // Groups that the kernel reduces: tables of all entries that there may be, which it is given with every 4 bytes of a result at `fill`.

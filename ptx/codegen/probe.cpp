@@ -292,7 +292,7 @@ void plan_fields(Emitter& e) {
     const Lookup& lookup = e.lookups[l];
     const Step& probe = *std::find_if(e.steps.begin(), e.steps.end(), [&](const Step& s) { return s.id == lookup.step; });
     const hir::VariableId row = probe.target;
-    if (lookup.columns.size() != 1 || !probe.casts.empty() || e.definitions[index(row)] != 1 || is_result(row)) continue;
+    if (lookup.columns.size() != 1 || lookup.mask || !probe.casts.empty() || e.definitions[index(row)] != 1 || is_result(row)) continue;
     std::vector<hir::VariableId> rows{row};  // and selections of them
     const auto is_row = [&](const hir::Operand& o) {
       return std::any_of(rows.begin(), rows.end(), [&](hir::VariableId v) { return is(o, v); });
@@ -318,18 +318,13 @@ void plan_fields(Emitter& e) {
         const bool is_selected = k == 1 && selects(s) && std::find(rows.begin(), rows.end(), s.target) != rows.end();
         fits = fits && (gathers || is_selected || (asks && literal_element(e, e.program.literals[s.operands[1].literal_id()]).value.value == 0));
       }
-    const size_t others = fields.size();
-    if (lookup.mask) reads(*lookup.mask);
-    fits = fits && fields.size() == others + (lookup.mask ? 1 : 0);
     for (const uint32_t field : fields)
       for (const Step& s : e.steps)
         for (size_t k = 0; k < s.operands.size(); ++k) {
           if (!fits || !is(s.operands[k], parameters[field])) continue;
-          const bool at_row = s.call && s.builtin == Builtin::index && k == 0 && is_row(s.operands[1]);
-          fits = at_row || (s.id == probe.id && k == probe.operands.size() / 2 && lookup.mask);
+          fits = s.call && s.builtin == Builtin::index && k == 0 && is_row(s.operands[1]);
         }
     if (!fits) continue;
-    if (lookup.mask) e.code.lookups[l].mask = fields.back();
     std::sort(fields.begin(), fields.end());
     e.code.lookups[l].fields = std::move(fields);
   }

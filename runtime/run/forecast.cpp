@@ -129,9 +129,8 @@ void Run::tell_join(bool again, const hir::Function& f, const codegen::KernelCod
   };
   if (forms) {
     what += "; each key from the least to the greatest is there, and needs no table of rows";
-    if (lookup.mask) what += "; the mask is put in the order of keys";
     if (in_record() != forms->end())
-      what += fmt::format("; what is read of a row lies in a record of {} bytes by key", in_record()->bytes);
+      what += fmt::format("; what is read of a row lies in a record of {} by key", in_record()->bytes == 1 ? "1 byte" : fmt::format("{} bytes", in_record()->bytes));
   }
   switch (const uint8_t form = again || forms ? 0 : kept_form(lookup, column, nullptr); form) {
     case 1 + lookup::ascending: what += "; keys ascend by one, and need no table of rows"; break;

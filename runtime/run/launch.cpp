@@ -321,12 +321,12 @@ encodings::Stored form_of_result(const Item& v) {
   return {.kind = encodings::Kind::narrow, .bytes = 4, .is_signed = true};
 }
 
-// All positions are known to lie within the vector.
+// All positions are known to lie within the vector. foreseen: it will be as long as it can be, which is what its table is.
 bool is_inside(const codegen::KernelCode::Place& place, std::span<const ItemPtr> inputs,
-               std::span<const VariableBounds> known) {
+               std::span<const VariableBounds> known, bool foreseen) {
   const Item& vector = *inputs[place.vector];
   const Bounds& at = known[index(place.at)].bounds;
-  return vector.kind == Item::vector && vector.exact && at.known() && at.min >= 0 &&
+  return vector.kind == Item::vector && (vector.exact || foreseen) && at.known() && at.min >= 0 &&
          static_cast<uint64_t>(at.max) < vector.capacity;
 }
 
@@ -354,7 +354,7 @@ codegen::KernelEncodings Run::forms_of(const Step& s, uint64_t elements, std::sp
       key.bounds.resize(std::max<size_t>(key.bounds.size(), k + 1));
       key.bounds[k] = 1;
     }
-  for (const codegen::KernelCode::Place& p : code.places) key.inside.push_back(is_inside(p, inputs, bounds));
+  for (const codegen::KernelCode::Place& p : code.places) key.inside.push_back(is_inside(p, inputs, bounds, is_forecast_));
   key.collects = collects(s, elements, inputs, bounds);
   key.lookups = std::move(lookups);
   for (std::vector<uint8_t>* marks : {&key.lookups, &key.inside})
@@ -376,7 +376,7 @@ bool Run::collects(const Step& s, uint64_t elements, std::span<const ItemPtr> in
   const codegen::KernelCode& code = plan_.compiled.code.kernels[s.kernel];
   return !code.collected.empty() && elements >= plan_.options.collected_rows &&
          std::all_of(code.places.begin(), code.places.end(),
-                     [&](const codegen::KernelCode::Place& p) { return !p.everywhere || is_inside(p, inputs, bounds); }) &&
+                     [&](const codegen::KernelCode::Place& p) { return !p.everywhere || is_inside(p, inputs, bounds, is_forecast_); }) &&
          share_of_collected(s, elements, inputs, bounds) <= plan_.options.most_collected;
 }
 

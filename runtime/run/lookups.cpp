@@ -6,8 +6,8 @@
 // A column whose elements ascend by one needs none.
 // Where such a column is in no order, what kernels read at the rows lies in records by key (libraries/operators/joins/records.cpp), if the rows serve
 // for nothing else: then the key tells the place, there is no table, and a look-up that reads nothing needs no memory. Records are parts of the key's
-// column, too, and the first that go for want of memory. They pay where the table is beyond the first caches and as many rows ask as it has, or twice
-// as many where a mask of the run is put in the order of keys first.
+// column, too, and the first that go for want of memory. They pay where the table is beyond the first caches and as many rows ask as it has. A mask of the
+// run would be put in the order of keys first, which costs what it saves (Kernel Weaver's c at 2^22 and 2^24 rows: 1.19 and 1.05 of the time, H200).
 // Of rows that were selected nobody knows yet how many there are. Where they may be too many for the first caches, the table has a filter if
 // they turn out to be few (libraries/operators/joins/join_table.cpp), which a kernel asks that looks up at least as many keys as there may be rows.
 // Left out: records of columns that ascend, which would spare reads of several columns where rows ask in no order, and of other sets of columns than a
@@ -74,21 +74,15 @@ std::optional<std::vector<encodings::Stored>> Run::record_forms(const codegen::K
   if (!has_different_elements(keys)) return std::nullopt;
   const data::Statistics& s = keys.column->statistics;
   const uint64_t rows = keys.column->rows;
-  if (!s.known || !s.dense || s.sorted || rows >> 31 != 0 || rows < plan_.options.recorded_rows || elements < (wanted.mask ? 2 : 1) * rows)
+  if (!s.known || !s.dense || s.sorted || rows >> 31 != 0 || rows < plan_.options.recorded_rows || elements < rows)
     return std::nullopt;
   std::vector<encodings::Vector> fields;
   for (const uint32_t f : *wanted.fields) {
     const Item& v = *inputs[f];
-    const bool is_mask = wanted.mask == f;
-    if (v.kind != Item::vector || !v.exact || v.capacity != rows || (v.lifetime != Item::of_engine && !is_mask)) return std::nullopt;
-    if (!is_mask)
-      fields.push_back({v.type, {.known = v.bounds.known() && !hir::is_text(v.type), .min = v.bounds.min, .max = v.bounds.max}});
+    if (v.kind != Item::vector || !v.exact || v.capacity != rows || v.lifetime != Item::of_engine) return std::nullopt;
+    fields.push_back({v.type, {.known = v.bounds.known() && !hir::is_text(v.type), .min = v.bounds.min, .max = v.bounds.max}});
   }
-  auto forms = encodings::record_of(fields);
-  if (forms && wanted.mask)  // what the run makes anew lies apart
-    forms->insert(forms->begin() + (std::find(wanted.fields->begin(), wanted.fields->end(), *wanted.mask) - wanted.fields->begin()),
-                  encodings::Stored{});
-  return forms;
+  return encodings::record_of(fields);
 }
 
 Result<void> Run::put_records(const Item& keys, std::span<const ItemPtr> fields, std::span<const encodings::Stored> forms, device::Address to) {
@@ -127,31 +121,18 @@ Result<BufferPtr> Run::records(const ItemPtr& keys, std::span<const ItemPtr> fie
 Result<std::vector<uint64_t>> Run::fields_by_key(const codegen::KernelCode::Lookup& wanted, std::vector<ItemPtr>& inputs,
                                                  std::span<const encodings::Stored> forms) {
   const ItemPtr keys = inputs[wanted.columns[0]];
-  std::vector<ItemPtr> kept;
-  std::vector<encodings::Stored> kept_forms;
-  BufferPtr mask, together;
-  for (size_t k = 0; k < forms.size(); ++k) {
-    const ItemPtr& v = inputs[(*wanted.fields)[k]];
-    if (wanted.mask == (*wanted.fields)[k]) {
-      auto room = engine_.buffers.allocate(v->capacity * encodings::plain_bytes(v->type));
-      if (!room && room.error().cause == Cause::device_full) return std::vector<uint64_t>{};
-      if (!room) return room.error();
-      mask = *std::move(room);
-      RETURN_IF_ERROR(put_records(*keys, {&v, 1}, {&forms[k], 1}, mask->address));
-    } else {
-      kept.push_back(v);
-      kept_forms.push_back(forms[k]);
-    }
-  }
-  if (!kept.empty()) {
-    ASSIGN_OR_RETURN(together, records(keys, kept, kept_forms));
+  std::vector<ItemPtr> fields;
+  for (const uint32_t f : *wanted.fields) fields.push_back(inputs[f]);
+  BufferPtr together;
+  if (!fields.empty()) {
+    ASSIGN_OR_RETURN(together, records(keys, fields, forms));
     if (!together) return std::vector<uint64_t>{};
   }
   for (size_t k = 0; k < forms.size(); ++k) {
     ItemPtr& v = inputs[(*wanted.fields)[k]];
     v = std::make_shared<Item>(*v);
     v->stored = forms[k];
-    v->data_buffer = wanted.mask == (*wanted.fields)[k] ? mask : together;
+    v->data_buffer = together;
     v->data = v->data_buffer->address;
   }
   return std::vector<uint64_t>{0, 0, lookup::ascending, static_cast<uint64_t>(keys->column->statistics.min), keys->column->rows - 1, 0};

@@ -533,14 +533,14 @@ TEST(Volta, GuardedMoveToAUniformRegister) {
 // Bits of a byte of a uniform register become uniform predicates, those of the mask alone, and the other way. R16: all seven; R17: four are new.
 TEST(Hopper, UniformPredicatesOfARegister) {
   Code c("sm_90");
-  c.add(Mnemonic::UMOV, {UR(4), I(0x5a00)});
-  c.add(Mnemonic::UMOV, {UR(5), I(0x250000)});
-  c.add(Mnemonic::UR2UP, {UR(4), I(0xff)}, {{ModifierKind::Byte, 1}});
-  c.add(Mnemonic::UP2UR, {UR(6), UR(isa::URZ), I(0x7f)});
-  c.add(Mnemonic::UR2UP, {UR(5), I(0x35)}, {{ModifierKind::Byte, 2}});
-  c.add(Mnemonic::UP2UR, {UR(7), UR(isa::URZ), I(0x7f)});
-  c.add(Mnemonic::MOV, {R(16), UR(6)});
-  c.add(Mnemonic::MOV, {R(17), UR(7)});
+  c.add(Mnemonic::UMOV, {UR(8), I(0x5a00)});
+  c.add(Mnemonic::UMOV, {UR(9), I(0x250000)});
+  c.add(Mnemonic::UR2UP, {UR(8), I(0xff)}, {{ModifierKind::Byte, 1}});
+  c.add(Mnemonic::UP2UR, {UR(10), UR(isa::URZ), I(0x7f)});
+  c.add(Mnemonic::UR2UP, {UR(9), I(0x35)}, {{ModifierKind::Byte, 2}});
+  c.add(Mnemonic::UP2UR, {UR(11), UR(isa::URZ), I(0x7f)});
+  c.add(Mnemonic::MOV, {R(16), UR(10)});
+  c.add(Mnemonic::MOV, {R(17), UR(11)});
   expect_rows("sm_90", c, {{{0, 0, 0}, {0x5a, 0x6f, 0, 0}}});
 }
 
