@@ -63,7 +63,8 @@ double run_ns(std::span<const Work> work, const Calibration& c);
 
 // What a column costs the bus: sent whole before its first use, or read by kernels in the host's memory, sector by sector, each time anew. A piece
 // is what is wanted of 1,024 bytes around an element, at least a sector. Where kernels' reads were not measured, single sectors are taken to come
-// at an eighth of the speed of copies, whole pieces at half of it. Of no use as a time where copies were not measured either: that speed is 1 then.
+// at 0.4 of the speed of copies, pieces at as much more as they are longer, up to 0.95 of it: an H200's (docs/measurements/limits.tsv).
+// Of no use as a time where copies were not measured either: that speed is 1 then.
 struct Transfer {
   double sent_bytes = 0, read_bytes = 0;
   double sent_ns = 0, read_ns = 0;
