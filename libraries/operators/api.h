@@ -200,7 +200,7 @@ struct Lookup {
   bool filters = false;  // a filter may stand in front of it
 };
 
-// A vector, and where its elements lie in records (ptx/encodings/record.cpp). One that is put nowhere else than alone: `to` is its own form.
+// A vector, and where its elements lie in records (ptx/encodings/record.cpp).
 struct Field {
   hir::BasicType type{};
   encodings::Stored from, to;

@@ -11,6 +11,7 @@
 // that a text which the dictionary lacks is the code 2^32 - 1.
 #pragma once
 #include <algorithm>
+#include <array>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -179,6 +180,9 @@ struct KernelCode {
   struct Place {
     uint32_t vector = 0;      // kernel parameter that is read
     hir::VariableId at{};     // the positions
+    // Parameters that they are computed from, and earlier places: what is read outside a vector is 0, whatever bounds say.
+    std::array<uint32_t, 4> from{}, after{};
+    uint8_t from_count = 0, after_count = 0;
     bool everywhere = false;  // also those of elements for which `collected` does not hold
   };
   InlineVector<Place, 4> places;

@@ -137,6 +137,35 @@ void share_results(Emitter& e) {
   }
 }
 
+// Bounds of the operand's elements hold where they do for those of `from`, and what `after` reads lies inside.
+bool is_bounded(const Emitter& e, const hir::Operand& o, KernelCode::Place& place, int most_steps = 8) {
+  if (o.kind == hir::Operand::literal) return true;
+  if (o.kind != hir::Operand::variable || e.definitions[o.id] != 1 || most_steps == 0) return false;
+  const auto& parameters = e.function.parameters;
+  if (const auto p = std::find(parameters.begin(), parameters.end(), o.variable_id()); p != parameters.end()) {
+    if (place.from_count == place.from.size()) return false;
+    place.from[place.from_count++] = static_cast<uint32_t>(p - parameters.begin());
+    return true;
+  }
+  const auto s = std::find_if(e.steps.begin(), e.steps.end(), [&](const Step& x) { return index(x.target) == o.id; });
+  if (s == e.steps.end() || s->reduction) return false;
+  if (!s->call) return is_bounded(e, s->operands[0], place, most_steps - 1);
+  switch (hir::row(s->builtin).bounds_rule) {
+    case hir::BoundsRule::plus:
+    case hir::BoundsRule::minus:
+    case hir::BoundsRule::mul:
+      return is_bounded(e, s->operands[0], place, most_steps - 1) && is_bounded(e, s->operands[1], place, most_steps - 1);
+    case hir::BoundsRule::compress: return is_bounded(e, s->operands[1], place, most_steps - 1);
+    case hir::BoundsRule::index:
+      if (s->place == UINT32_MAX || place.after_count == place.after.size() || place.from_count == place.from.size()) return false;
+      place.after[place.after_count++] = s->place;
+      place.from[place.from_count++] = e.code.places[s->place].vector;
+      return true;
+    default: return false;
+  }
+}
+
+// Indices of vectors that the kernel is given.
 void note_places(Emitter& e) {
   const auto& parameters = e.function.parameters;
   for (Step& s : e.steps) {
@@ -144,13 +173,15 @@ void note_places(Emitter& e) {
         s.operands[1].kind != hir::Operand::variable)
       continue;
     const auto of = std::find(parameters.begin(), parameters.end(), s.operands[0].variable_id());
-    if (of == parameters.end()) continue;
+    if (of == parameters.end() || e.definitions[index(*of)] != 1) continue;
     const outliner::Shape& shape = e.outlined.shapes[e.kernel.shapes[*of]];
     if (shape.kind != outliner::Shape::vector) continue;
     const outliner::Size& rows = e.outlined.shapes[shape.size];
     if (rows.kind != outliner::Size::symbol && rows.kind != outliner::Size::constant) continue;
+    KernelCode::Place place{.vector = static_cast<uint32_t>(of - parameters.begin()), .at = s.operands[1].variable_id()};
+    if (!is_bounded(e, s.operands[1], place)) continue;
     s.place = static_cast<uint32_t>(e.code.places.size());
-    e.code.places.push_back({static_cast<uint32_t>(of - parameters.begin()), s.operands[1].variable_id()});
+    e.code.places.push_back(place);
   }
 }
 

@@ -225,10 +225,12 @@ Reg<U64> record_bits(Builder& b, BasicType type, const Stored& s, const Words& e
       break;
     }
     default: {
-      const Reg<S32> whole{element.at[0]};
+      Reg<S32> whole{element.at[0]};
+      if (type == BasicType::boolean) whole = b.min(whole, 1);  // any byte but 0 is true
       x = b.cvt<U64>(Builder::as<U32>(s.reference ? b.sub(whole, static_cast<int32_t>(s.reference)) : whole));
     }
   }
+  if (s.bits < 64) x = b.and_(x, low_bits(s.bits));  // whatever is stored leaves its neighbours alone
   return s.begin % record_word ? b.shl(x, uint32_t{s.begin} % record_word) : x;
 }
 

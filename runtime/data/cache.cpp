@@ -26,6 +26,7 @@
 #include <cstdlib>
 #include <cstring>
 #include <functional>
+#include <limits>
 #include <map>
 #include <new>
 #include <span>
@@ -273,6 +274,15 @@ bool all_below(const Bytes& bytes, uint64_t bound) {
   });
 }
 
+template <class T>
+bool all_between(const Bytes& bytes, int64_t min, int64_t max) {
+  return all_pieces<T>(bytes, [&](std::span<const T> values) {
+    T least = std::numeric_limits<T>::max(), largest = std::numeric_limits<T>::min();
+    for (T value : values) least = std::min(least, value), largest = std::max(largest, value);
+    return values.empty() || (least >= min && largest <= max);
+  });
+}
+
 bool all_within(const Bytes& texts, uint64_t pad) {
   return all_pieces<uint64_t>(texts, [&](std::span<const uint64_t> values) {
     uint64_t end = 0;
@@ -304,7 +314,15 @@ bool is_sound(const Record& record, const Column& column, const Bytes& foreign_r
   if (encoding != Encoding::dictionary && !(lengths.empty() && values.empty())) return false;
   if (encoding != Encoding::text && !pad.empty()) return false;
   if (encoding == Encoding::text) return all_within(data, pad.size());
-  if (encoding == Encoding::plain) return true;
+  if (encoding == Encoding::plain) {
+    if (!record.known || !(hir::is_integer(type) || hir::is_calendar(type)) || width > 8) return true;
+    switch (width) {  // kernels rely on it that each element lies there
+      case 1: return all_between<int8_t>(data, record.min, record.max);
+      case 2: return all_between<int16_t>(data, record.min, record.max);
+      case 4: return all_between<int32_t>(data, record.min, record.max);
+      default: return all_between<int64_t>(data, record.min, record.max);
+    }
+  }
   const uint64_t distinct = lengths.size() / sizeof(uint32_t);
   uint64_t total = 0;
   for (size_t i = 0; i < distinct; ++i) {

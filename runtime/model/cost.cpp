@@ -51,7 +51,7 @@ Cost cost_of(const Work& w, const Calibration& c) {
     out.gather_ns += g.count / rate * 1e9;
     sectors += g.count * std::min(1.0, sector_rate / rate);
   }
-  const double cache_ns = sectors / sector_rate * 1e9;
+  const double cache_ns = sector_rate > 0 ? sectors / sector_rate * 1e9 : 0;
   for (const Work::Add& a : w.adds)
     out.add_ns += a.count / c.value(a.is_shared ? Rate::add_shared : Rate::add_global, a.places) * 1e9;
   out.issue_ns = w.instructions / c.value(Rate::issue) * 1e9;

@@ -124,13 +124,10 @@ void Run::tell_join(bool again, const hir::Function& f, const codegen::KernelCod
                 : "among all rows of its table, of which a mask says which count, since keys of all rows are different";
   else
     what += "among the rows that are left of its table";
-  const auto in_record = [&] {
-    return std::find_if(forms->begin(), forms->end(), [](const encodings::Stored& s) { return s.kind == encodings::Kind::record; });
-  };
   if (forms) {
     what += "; each key from the least to the greatest is there, and needs no table of rows";
-    if (in_record() != forms->end())
-      what += fmt::format("; what is read of a row lies in a record of {} by key", in_record()->bytes == 1 ? "1 byte" : fmt::format("{} bytes", in_record()->bytes));
+    if (!forms->empty())
+      what += fmt::format("; what is read of a row lies in a record of {} by key", forms->front().bytes == 1 ? "1 byte" : fmt::format("{} bytes", forms->front().bytes));
   }
   switch (const uint8_t form = again || forms ? 0 : kept_form(lookup, column, nullptr); form) {
     case 1 + lookup::ascending: what += "; keys ascend by one, and need no table of rows"; break;

@@ -321,13 +321,20 @@ encodings::Stored form_of_result(const Item& v) {
   return {.kind = encodings::Kind::narrow, .bytes = 4, .is_signed = true};
 }
 
-// All positions are known to lie within the vector. foreseen: it will be as long as it can be, which is what its table is.
-bool is_inside(const codegen::KernelCode::Place& place, std::span<const ItemPtr> inputs,
-               std::span<const VariableBounds> known, bool foreseen) {
-  const Item& vector = *inputs[place.vector];
-  const Bounds& at = known[index(place.at)].bounds;
-  return vector.kind == Item::vector && (vector.exact || foreseen) && at.known() && at.min >= 0 &&
-         static_cast<uint64_t>(at.max) < vector.capacity;
+// Per place: all positions are known to lie within the vector. Bounds of columns hold for each element; of what kernels made they do not where an index
+// was an error. foreseen: vectors will be as long as they can be, which is what their table is.
+std::vector<uint8_t> places_inside(const codegen::KernelCode& code, std::span<const ItemPtr> inputs,
+                                   std::span<const VariableBounds> known, bool foreseen) {
+  std::vector<uint8_t> inside;
+  for (const codegen::KernelCode::Place& place : code.places) {
+    const Item& vector = *inputs[place.vector];
+    const Bounds& at = known[index(place.at)].bounds;
+    inside.push_back(vector.kind == Item::vector && (vector.exact || foreseen) && at.known() && at.min >= 0 &&
+                     static_cast<uint64_t>(at.max) < vector.capacity &&
+                     std::all_of(place.from.begin(), place.from.begin() + place.from_count, [&](uint32_t k) { return inputs[k]->column || inputs[k]->host; }) &&
+                     std::all_of(place.after.begin(), place.after.begin() + place.after_count, [&](uint32_t k) { return inside[k] != 0; }));
+  }
+  return inside;
 }
 
 }  // namespace
@@ -354,7 +361,7 @@ codegen::KernelEncodings Run::forms_of(const Step& s, uint64_t elements, std::sp
       key.bounds.resize(std::max<size_t>(key.bounds.size(), k + 1));
       key.bounds[k] = 1;
     }
-  for (const codegen::KernelCode::Place& p : code.places) key.inside.push_back(is_inside(p, inputs, bounds, is_forecast_));
+  key.inside = places_inside(code, inputs, bounds, is_forecast_);
   key.collects = collects(s, elements, inputs, bounds);
   key.lookups = std::move(lookups);
   for (std::vector<uint8_t>* marks : {&key.lookups, &key.inside})
@@ -374,10 +381,14 @@ double Run::share_of_collected(const Step& s, uint64_t elements, std::span<const
 
 bool Run::collects(const Step& s, uint64_t elements, std::span<const ItemPtr> inputs, std::span<const VariableBounds> bounds) const {
   const codegen::KernelCode& code = plan_.compiled.code.kernels[s.kernel];
+  const auto no_error_anywhere = [&] {
+    const std::vector<uint8_t> inside = places_inside(code, inputs, bounds, is_forecast_);
+    for (size_t p = 0; p < inside.size(); ++p)
+      if (code.places[p].everywhere && !inside[p]) return false;
+    return true;
+  };
   return !code.collected.empty() && elements >= plan_.options.collected_rows &&
-         std::all_of(code.places.begin(), code.places.end(),
-                     [&](const codegen::KernelCode::Place& p) { return !p.everywhere || is_inside(p, inputs, bounds, is_forecast_); }) &&
-         share_of_collected(s, elements, inputs, bounds) <= plan_.options.most_collected;
+         share_of_collected(s, elements, inputs, bounds) <= plan_.options.most_collected && no_error_anywhere();
 }
 
 // The kernel's code for elements in these forms, made when they first come so.

@@ -69,7 +69,7 @@ void Run::note_filters(std::span<const uint64_t> rows, uint64_t elements, std::v
 
 std::optional<std::vector<encodings::Stored>> Run::record_forms(const codegen::KernelCode::Lookup& wanted, std::span<const ItemPtr> inputs,
                                                                 uint64_t elements) const {
-  if (!wanted.fields || !plan_.records_fit) return std::nullopt;
+  if (!wanted.fields || !plan_.records_fit || plan_.options.hashed_lookups) return std::nullopt;
   const Item& keys = *inputs[wanted.columns[0]];
   if (!has_different_elements(keys)) return std::nullopt;
   const data::Statistics& s = keys.column->statistics;

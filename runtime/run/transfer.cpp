@@ -347,7 +347,7 @@ const VectorBounds* Run::bounds_of_vectors(const Item& v) const {
 }
 
 void Run::retry_bounds() {
-  if (plan_.bounds_fit) return;
+  if (plan_.bounds_fit && plan_.records_fit) return;
   uint64_t room = engine_.memory.room() + engine_.kept.unused();
   for (const Engine::State::Uploaded& u : engine_.uploaded)  // those that are not spared
     if (u.last_use <= plan_.began) room += u.bytes();
@@ -355,7 +355,7 @@ void Run::retry_bounds() {
   if (!is_first && room <= *plan_.room_without_bounds) return;
   plan_.room_without_bounds = room;
   if (is_first) return;
-  plan_.bounds_fit = true;
+  plan_.bounds_fit = plan_.records_fit = true;
   plan_.quiet = false;  // they are sent in this run
   plan_.drop_replay();
 }

@@ -96,7 +96,7 @@ Result<Weighed> weigh(const DataChoices& chosen, const NamedSource& program, con
       way.force(forced);
       SourceManager sources;
       DataChoices choices;
-      if (auto compiled = compile_for(program, options, sources, &tables, forced, choices); !compiled) return compiled.error();
+      if (auto compiled = compile_for(program, options, sources, &tables, forced, choices); !compiled) continue;
       const Predicted of = predicted_of(choices, calibration);
       if (of.ns == out.chosen.ns && of.kernels == out.chosen.kernels && of.operators == out.chosen.operators) continue;
       out.others.push_back({&d, &way, of, of.operators == out.chosen.operators});

@@ -122,7 +122,7 @@ std::string transfers_in_words(const DataChoices& choices, const model::Calibrat
   }
   if (choices.columns.empty()) out += "  no columns of numbers\n";
   if (c.of(model::Rate::host_mapped).empty())
-    out += "  this calibration has no such reads: single sectors are taken to come at an eighth of the speed of copies\n";
+    out += "  this calibration has no such reads: single sectors are taken to come at 0.4 of the speed of copies\n";
   return out;
 }
 

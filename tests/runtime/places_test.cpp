@@ -198,5 +198,39 @@ TEST(Places, OutsideAreErrorsOnceAColumnSaysSo) {
   }
 }
 
+// What an index that is an error leaves behind lies where no bound says; and a variable that is assigned again has other bounds before.
+TEST(Places, WhatBoundsDoNotTellOfIsChecked) {
+  MadeTables tables;
+  std::vector<int64_t> p, k, values, five(5, 3);
+  for (int64_t i = 0; i < 3000; ++i) p.push_back(i % 300), k.push_back(i % 300);
+  for (int64_t i = 0; i < 300; ++i) values.push_back(5 + i % 5);
+  p[1700] = 300, k[1700] = 306;
+  tables.put("f", "p", BasicType::i32, p);
+  tables.put("f", "k", BasicType::i32, k);
+  tables.put("d", "x", BasicType::i32, values);
+  tables.put("w", "w", BasicType::i32, five);
+  const std::string loads =
+      "  f:table = @load_table(`f:sym);\n  d:table = @load_table(`d:sym);\n  w:table = @load_table(`w:sym);\n" + load("f", "p", "i32") +
+      load("f", "k", "i32") + load("d", "x", "i32") + load("w", "w", "i32");
+  for (const char* lines : {"  b:? = @index(d_x, f_p);\n  at:? = @minus(b, 5:i32);\n  c:? = @index(w_w, at);\n  s:? = @sum(c);\n",
+                            "  b:? = @index(d_x, f_p);\n  n:? = @sum(b);\n  o:? = @order(b, 1:bool);\n  at:? = @minus(b, 5:i32);\n"
+                            "  c:? = @index(w_w, at);\n  t:? = @sum(c);\n  s:? = @plus(t, n);\n",
+                            "  at:? = @minus(f_k, 0:i32);\n  b:? = @index(d_x, at);\n  at = @mul(at, 0:i32);\n  c:? = @index(d_x, at);\n"
+                            "  t:? = @plus(b, c);\n  s:? = @sum(t);\n"}) {
+    const std::string text =
+        "module m {\n import Builtin.*;\n def main() : i64 {\n" + loads + lines + "  r:i64 = check_cast(s, i64);\n  return r;\n }\n}\n";
+    ASSERT_FALSE(run_on_reference(text, tables).ok()) << text;
+    for (const char* target : {"sm_90", "sm_61"}) {
+      auto prepared = Prepared::make(target, text, tables, true);
+      ASSERT_TRUE(prepared.ok()) << prepared.error().message << text;
+      for (int run = 0; run < 2; ++run) {
+        auto got = (*prepared)->run();
+        ASSERT_FALSE(got.ok()) << text << *got;
+        EXPECT_NE(got.error().message.find("out of range"), std::string::npos) << got.error().message << text;
+      }
+    }
+  }
+}
+
 }  // namespace
 }  // namespace rndn::runtime::places_test

@@ -41,11 +41,11 @@ uint32_t build_put(ptx::Module& module, std::string_view name, const Field& keys
   const Words key = element(keys, keys_at);
   Reg<S64> number = encodings::rep_of(keys.type) == encodings::Rep::s64 ? Reg<S64>{key.at[0]} : b.cvt<S64>(Reg<S32>{key.at[0]});
   Reg<U64> place = b.sub(Builder::as<U64>(number), least);
-  const uint32_t bytes = fields[0].to.kind == encodings::Kind::record ? fields[0].to.bytes : encodings::bits_of(fields[0].type, fields[0].to) / 8;
+  const uint32_t bytes = fields[0].to.bytes;
   std::vector<Reg<U64>> words((bytes + 7) / 8);
   for (size_t k = 0; k < fields.size(); ++k) {
     const Field& f = fields[k];
-    if (f.to.kind == encodings::Kind::record && f.to.bits == 0) continue;
+    if (f.to.bits == 0) continue;
     Reg<U64> bits = encodings::record_bits(b, f.type, f.to, element(f, data[k]));
     Reg<U64>& word = words[f.to.begin / 64];
     word = word.valid() ? b.or_(word, bits) : bits;
