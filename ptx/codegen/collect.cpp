@@ -15,7 +15,7 @@
 // at there is nothing to gain: the loads of the rest would be no fewer. Where two plain gathers are all of the rest,
 // there was nothing either (docs/measurements/limits.tsv, H100): what is saved are the instructions of lanes without one.
 // What is read at computed places may be an error of any row, so that rows are collected only where bounds of columns keep all
-// positions inside: each foreign key of SQL's that counts rows is such.
+// positions inside, as those of SQL's foreign keys that count rows.
 // Cost: per element a ballot, a count and a guarded store. Left out: lists; loops that store a vector; folds of kernels
 // that store no selection, whose entries need the shared memory; conditions that follow from gathers.
 #include <algorithm>

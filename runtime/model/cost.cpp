@@ -8,7 +8,7 @@ namespace {
 
 constexpr double sector_bits = 256;
 constexpr double piece_bytes = 1024;  // of Rate::host_mapped, the largest
-constexpr double in_second_cache = 4 << 20;  // bytes of a table that no first cache holds, and every second one
+constexpr double in_second_cache = 4 << 20;  // bytes of a table that no first cache holds, and the second ones of most targets do
 
 // Of so many bytes in order. More never take less: between two points time, and not bandwidth, is on a straight line,
 // and it does not fall from a point to a larger one.
@@ -43,7 +43,7 @@ Cost cost_of(const Work& w, const Calibration& c) {
   Cost out;
   if (!w.is_kernel) return out;
   out.stream_ns = stream_ns(bytes_of(w), c.of(Rate::read));
-  // Sectors that come through the second cache: of a table that the first holds in part, as many as its rate tells.
+  // An element of a table that is read faster than the second cache gives sectors is so much less than one.
   double sectors = bytes_of(w) / (sector_bits / 8);
   const double sector_rate = c.value(Rate::gather_4, in_second_cache);
   for (const Work::Gather& g : w.gathers) {

@@ -5,8 +5,8 @@
 //     S  bytes read and written in order, at the bandwidth that so many have. Of a vector of which a share a of the elements
 //        is wanted, sectors of 32 bytes, 256/w elements of w bits each: n w/8 (1 - (1 - a)^(256/w))
 //     G  elements read at computed places, by the bytes of what they are read of
-//     L  sectors of both that come through the second cache, at the rate of elements of a table that it holds, and the first
-//        does not: of the elements as many as their own rate is below that of the first cache
+//     L  sectors of both, at the rate of elements of a table that the second cache holds and the first does not. Elements that
+//        come faster count as so much less of a sector, those of tables that the first cache holds, too: too much for small tables
 //     A, I  additions to tables of groups, by the number of their entries; instructions of all threads
 // The same in: S. B. Yao, "Approximating block accesses in database organizations", CACM 20(4), 1977 (the sectors), and
 // the maximum of what a device does side by side: S. Williams, A. Waterman, D. Patterson, "Roofline", CACM 52(4), 2009.

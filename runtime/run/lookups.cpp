@@ -7,7 +7,8 @@
 // Where such a column is in no order, what kernels read at the rows lies in records by key (libraries/operators/joins/records.cpp), if the rows serve
 // for nothing else: then the key tells the place, there is no table, and a look-up that reads nothing needs no memory. Records are parts of the key's
 // column, too, and the first that go for want of memory. They pay where the table is beyond the first caches and as many rows ask as it has. A mask of the
-// run would be put in the order of keys first, which costs what it saves (Kernel Weaver's c at 2^22 and 2^24 rows: 1.19 and 1.05 of the time, H200).
+// run would be put in the order of keys first, which costs what it saves (Kernel Weaver's c at 2^22 and 2^24 rows took 1.19 and 1.05 of the time
+// of an earlier call without, H200).
 // Of rows that were selected nobody knows yet how many there are. Where they may be too many for the first caches, the table has a filter if
 // they turn out to be few (libraries/operators/joins/join_table.cpp), which a kernel asks that looks up at least as many keys as there may be rows.
 // Left out: records of columns that ascend, which would spare reads of several columns where rows ask in no order, and of other sets of columns than a
